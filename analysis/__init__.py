@@ -1,0 +1,1 @@
+"""Records to frames, metrics, statistics, claims and tables."""

@@ -1,0 +1,1 @@
+"""Checks over records, tables and the repository; each a pure function returning findings."""

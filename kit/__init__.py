@@ -1,0 +1,1 @@
+"""The local tool: plans, locks, provisioning, launch, fetch, and the `kit` command."""

@@ -1,0 +1,1 @@
+"""The record format: digests, plans, canonical encoding, hash chain, journal, checkpoint."""

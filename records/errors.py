@@ -1,0 +1,143 @@
+"""The one error tree: what went wrong, what to type next, and an exit code of its own.
+
+Invariant: every concrete class has a unique `exit_code`; `tests/test_errors.py` holds the table in
+the README against this file.
+"""
+
+from __future__ import annotations
+
+
+class KitError(Exception):
+    """A failure a user can act on: `message` names the cause, `remedy` the next command."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+
+# 10-19: what the user wrote
+class PlanError(KitError):
+    """The plan does not decode, or contradicts itself."""
+
+    exit_code = 10
+
+
+class UnlockedModelError(KitError):
+    """The plan names a model that images/models.lock.json does not hold."""
+
+    exit_code = 11
+
+
+class UnknownHostError(KitError):
+    """HOST is of a kind this kit does not know, or cannot be reached."""
+
+    exit_code = 12
+
+
+class UnknownRunError(KitError):
+    """No such run in the records directory."""
+
+    exit_code = 13
+
+
+# 20-29: the host
+class HostUnfitError(KitError):
+    """The host lacks what the plan needs: instruction set, memory, disk, Python."""
+
+    exit_code = 20
+
+
+class PortInUseError(KitError):
+    """The port meant for the engine is taken."""
+
+    exit_code = 21
+
+
+class DiskFullError(KitError):
+    """A record could not be written; everything before it is on disk."""
+
+    exit_code = 22
+
+
+class RunBusyError(KitError):
+    """Another process holds the run directory."""
+
+    exit_code = 23
+
+
+# 30-39: the engine
+class ProvisionError(KitError):
+    """The engine or the model could not be installed from its lock."""
+
+    exit_code = 30
+
+
+class BindingError(KitError):
+    """What is installed is not what the lock says, or changed during the run."""
+
+    exit_code = 31
+
+
+class EngineBootError(KitError):
+    """The engine died or did not become healthy in time."""
+
+    exit_code = 32
+
+
+class EngineLeakError(KitError):
+    """The engine stopped but left a process, port or GPU memory behind."""
+
+    exit_code = 33
+
+
+# 40-49: the records
+class FormatError(KitError):
+    """Bytes that are not a record of this format."""
+
+    exit_code = 40
+
+
+class ChainError(KitError):
+    """A hash chain, seal or checkpoint does not hold: something was edited, lost or added."""
+
+    exit_code = 41
+
+
+class ForeignDirectoryError(KitError):
+    """A directory that is not a run of this kit stands where records are expected."""
+
+    exit_code = 42
+
+
+class NotAPrefixError(KitError):
+    """Local records are not a prefix of the remote ones: one of the two was edited."""
+
+    exit_code = 43
+
+
+# 50-59: outcomes that are answers, not accidents
+class AuditFailedError(KitError):
+    """The audit found errors."""
+
+    exit_code = 50
+
+
+class BootsFailedError(KitError):
+    """The plan was carried out, but a planned boot ended in failure; the records say why."""
+
+    exit_code = 51
+
+
+class InterruptedRunError(KitError):
+    """The run was interrupted and can be resumed."""
+
+    exit_code = 52
+
+
+class CalibrationError(KitError):
+    """The client on this host is not exact enough for the plan."""
+
+    exit_code = 53

@@ -1,0 +1,1 @@
+"""What runs on the measured host: the harness, its client and the reference server."""
