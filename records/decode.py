@@ -38,13 +38,14 @@ def from_object(cls: type[T], value: Any, path: str = "$") -> T:
     """Build the dataclass `cls` from a decoded JSON object; DecodeError says what does not fit."""
     if not isinstance(value, dict):
         raise DecodeError(path, f"expected an object, got {_name(value)}")
-    fields = {f.name: f for f in dataclasses.fields(cls)}
+    target: Any = cls
+    fields = {f.name: f for f in dataclasses.fields(target)}
     for key in value:
         if key not in fields:
             near = difflib.get_close_matches(key, fields, n=1, cutoff=0.4)
             hint = f"; nearest known key: {near[0]!r}" if near else ""
             raise DecodeError(path, f"unknown key {key!r}{hint}", key)
-    hints = _hints(cls)
+    hints = _hints(target)
     decoded = {}
     for name, field in fields.items():
         if name in value:

@@ -1,0 +1,55 @@
+"""The job: what the local tool hands to the harness on a host, as one file.
+
+Invariant: a job adds places and digests to a plan, never a choice that belongs in the plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from records.digest import Digest
+from records.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOnHost:
+    """The engine as installed: how to start it, and what its binding covers.
+
+    `launcher` is the head of the command line, to which the harness adds the arm's arguments
+    (for vLLM: python -m vllm.entrypoints.openai.api_server). `site_directories`: what the binding
+    digest is taken over. `runtime`: "wheels", or "reference" for the synthetic engine.
+    """
+
+    runtime: str
+    launcher: tuple[str, ...]
+    site_directories: tuple[str, ...]
+    env: dict[str, str]
+    lock: str
+    lock_digest: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOnHost:
+    """A materialised model: its directory and what its files must hash to."""
+
+    path: str
+    files: dict[str, Digest]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run to carry out or to continue.
+
+    `run_directory` grows the records; `scratch` holds what may be lost (engine caches, spill
+    files). `client_cpus`, `engine_cpus`: processors by number, empty to leave both to the kernel.
+    """
+
+    run_id: str
+    plan: Plan
+    engine: EngineOnHost
+    models: dict[str, ModelOnHost]
+    run_directory: str
+    scratch: str
+    host_salt: str
+    client_cpus: tuple[int, ...] = ()
+    engine_cpus: tuple[int, ...] = ()

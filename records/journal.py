@@ -1,0 +1,161 @@
+"""The journal: the one writer of `events.jsonl`.
+
+Invariant: bytes once written are never changed; an event is on disk before `append` returns; one
+process writes at a time. The only bytes ever cut are those of a torn last line, and the next event
+says so.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from records import chain, schema
+from records.chain import ChainState
+from records.digest import Digest
+from records.errors import DiskFullError, ForeignDirectoryError, RunBusyError
+
+EVENTS_NAME = "events.jsonl"
+
+
+class Journal:
+    """An open journal; make one with `create` or `resume`."""
+
+    def __init__(self, path: Path, fd: int, state: ChainState) -> None:
+        self._path = path
+        self._fd = fd
+        self._state = state
+
+    @classmethod
+    def create(cls, path: Path) -> Journal:
+        """A new journal; ForeignDirectoryError if the file exists."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            fd = os.open(path, flags, 0o644)
+        except FileExistsError:
+            raise ForeignDirectoryError(f"{path} exists; a journal is never overwritten") from None
+        _lock(fd, path)
+        _fsync_directory(path.parent)
+        return cls(path, fd, chain.EMPTY)
+
+    @classmethod
+    def resume(cls, path: Path) -> Journal:
+        """Continue a journal after verifying its chain; a torn last line is cut and recorded.
+
+        ChainError if any complete line was changed, RunBusyError if another process writes.
+        """
+        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        _lock(fd, path)
+        with path.open("rb") as file:
+            torn_at, torn = _torn_tail(file)
+            file.seek(0)
+            try:
+                state = chain.verify(_complete_lines(file, torn_at))
+            except BaseException:
+                os.close(fd)
+                raise
+        journal = cls(path, fd, state)
+        if torn:
+            os.ftruncate(fd, torn_at)
+            os.fsync(fd)
+            journal.append(schema.JournalRepaired(len(torn), Digest.of(torn)))
+        return journal
+
+    @property
+    def state(self) -> ChainState:
+        """How far the journal reaches."""
+        return self._state
+
+    def append(self, event: Any, t_ns: int | None = None) -> None:
+        """Write one event and wait until it is on disk. DiskFullError: all before it is intact."""
+        event_type, value = schema.encode(event)
+        now = time.monotonic_ns() if t_ns is None else t_ns
+        line = chain.make_line(self._state, now, event_type, value)
+        view = memoryview(line)
+        try:
+            while view:
+                view = view[os.write(self._fd, view) :]
+            os.fsync(self._fd)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise DiskFullError(
+                f"no space left to record {event_type} in {self._path}",
+                remedy="free space on this disk, then start the same command again: it resumes",
+            ) from error
+        self._state = chain.extend(self._state, line)
+
+    def close(self) -> None:
+        """Release the file and its lock."""
+        os.close(self._fd)
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def is_busy(path: Path) -> bool:
+    """Whether some process holds the journal open for writing."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def _lock(fd: int, path: Path) -> None:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise RunBusyError(
+            f"another process is writing {path}", remedy="watch it with: kit status"
+        ) from None
+
+
+def _torn_tail(file: Any) -> tuple[int, bytes]:
+    """Where the bytes after the last line end begin, and those bytes."""
+    size = file.seek(0, os.SEEK_END)
+    start = size
+    tail = b""
+    while start > 0:
+        step = min(1 << 16, start)
+        start -= step
+        file.seek(start)
+        block = file.read(step)
+        cut = block.rfind(b"\n")
+        if cut >= 0:
+            return start + cut + 1, block[cut + 1 :] + tail
+        tail = block + tail
+    return 0, tail
+
+
+def _complete_lines(file: Any, end: int) -> Any:
+    position = 0
+    while position < end:
+        line = file.readline()
+        position += len(line)
+        yield line
+
+
+def _fsync_directory(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,211 @@
+"""The plan: a frozen description of what to measure, and the order it prescribes.
+
+Invariant: a plan decides everything that a run does except what the host and the engine are; the
+order of boots follows from it alone, by a rule that any language can compute.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from records import canonical
+from records.decode import to_object
+from records.digest import Digest
+from records.errors import FormatError
+from records.load import Window
+
+PLAN_FORMAT = 1
+CACHES = ("cold", "warm")
+_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Which engine: `lock` names the file under images/ whose digests it is held against."""
+
+    name: str
+    version: str
+    lock: str
+
+
+@dataclass(frozen=True, slots=True)
+class Requirements:
+    """What a host must have; `compute_capability` "0" and `gpu_memory_mib` 0: no GPU needed."""
+
+    memory_mib: int
+    disk_mib: int
+    cpu_flags: tuple[str, ...]
+    compute_capability: Decimal
+    gpu_memory_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class Warmup:
+    """Rounds of the measured shapes before the first window: until a round logs no JIT line."""
+
+    requests: int
+    max_rounds: int
+    boot_timeout_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Beyond these a window is void; `calibrated_p99_ns` bounds the client's error on this host."""
+
+    calibrated_p99_ns: int
+    client_lag_p99_ns: int
+    client_cpu_ppm: int
+    merged_ppm: int
+    steal_ppm: int
+    clock_step_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The client against the reference server, before measuring, at the plan's concurrencies."""
+
+    step_gap_ms: int
+    requests_per_stream: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Expected durations in seconds, for `kit plan show` and `kit plan cost`; they bind nothing."""
+
+    first_boot_s: int
+    boot_s: int
+    window_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One engine configuration.
+
+    `speculative_config` is the engine's own JSON option; a "model" in it names a locked model, as
+    does `model`. `factors` declares in what the arms differ: two arms may be compared only in the
+    factors whose values differ. `cache`: whether the compile cache is emptied before each boot.
+    """
+
+    id: str
+    model: str
+    speculative_config: str
+    args: tuple[str, ...]
+    env: dict[str, str]
+    factors: dict[str, str]
+    cache: str
+
+    def __post_init__(self) -> None:
+        _check_id("arm", self.id)
+        if self.cache not in CACHES:
+            raise FormatError(f"arm {self.id}: cache {self.cache!r} is none of {', '.join(CACHES)}")
+        if self.speculative_config:
+            try:
+                config = json.loads(self.speculative_config)
+            except json.JSONDecodeError as error:
+                raise FormatError(f"arm {self.id}: speculative_config: {error}") from error
+            if not isinstance(config, dict):
+                raise FormatError(f"arm {self.id}: speculative_config is not a JSON object")
+
+    @property
+    def draft_model(self) -> str:
+        """The locked model that drafts, or "" where none does."""
+        if not self.speculative_config:
+            return ""
+        return str(json.loads(self.speculative_config).get("model", ""))
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Every locked model this arm loads."""
+        return (self.model, self.draft_model) if self.draft_model else (self.model,)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to measure: arms x blocks boots, each with the same windows."""
+
+    format: int
+    id: str
+    title: str
+    seed: int
+    blocks: int
+    engine: Engine
+    requirements: Requirements
+    warmup: Warmup
+    calibration: Calibration
+    bounds: Bounds
+    estimates: Estimates
+    thresholds_ms: tuple[int, ...]
+    arms: tuple[Arm, ...]
+    windows: tuple[Window, ...]
+
+    def __post_init__(self) -> None:
+        if self.format != PLAN_FORMAT:
+            raise FormatError(f"plan format {self.format}; this kit reads {PLAN_FORMAT}")
+        _check_id("plan", self.id)
+        if self.blocks < 1 or not self.arms or not self.windows:
+            raise FormatError("a plan needs at least one block, one arm and one window")
+        for kind, ids in (("arm", [a.id for a in self.arms]), ("window", self.window_ids)):
+            for one in ids:
+                _check_id(kind, one)
+                if ids.count(one) > 1:
+                    raise FormatError(f"two {kind}s are called {one!r}")
+
+    @property
+    def window_ids(self) -> list[str]:
+        """The windows of every boot, in order."""
+        return [w.id for w in self.windows]
+
+    def arm(self, arm_id: str) -> Arm:
+        """The arm of this id; FormatError where there is none."""
+        for arm in self.arms:
+            if arm.id == arm_id:
+                return arm
+        raise FormatError(f"plan {self.id} has no arm {arm_id!r}")
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Every locked model the plan loads, each once, in order of appearance."""
+        return tuple(dict.fromkeys(m for arm in self.arms for m in arm.models))
+
+    @property
+    def digest(self) -> Digest:
+        """The digest of the plan's canonical encoding."""
+        return Digest.of(canonical.encode(to_object(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBoot:
+    """One boot the plan asks for; `id` is unique in the plan."""
+
+    id: str
+    block: int
+    position: int
+    arm: str
+
+
+def boot_order(plan: Plan) -> tuple[PlannedBoot, ...]:
+    """All boots in order: randomised complete blocks (Fisher 1935; Montgomery, ch. 4).
+
+    Within a block the arms stand in the order of SHA-256("<seed>/<block>/<arm>"), so that the
+    order can be recomputed without knowing any library's random generator.
+    """
+    boots = []
+    for block in range(1, plan.blocks + 1):
+        for position, arm in enumerate(_shuffled(plan.seed, block, [a.id for a in plan.arms]), 1):
+            boots.append(PlannedBoot(f"b{block:02d}-{position}-{arm}", block, position, arm))
+    return tuple(boots)
+
+
+def _shuffled(seed: int, block: int, arms: Sequence[str]) -> list[str]:
+    return sorted(arms, key=lambda arm: hashlib.sha256(f"{seed}/{block}/{arm}".encode()).digest())
+
+
+def _check_id(kind: str, text: str) -> None:
+    if not _ID.fullmatch(text):
+        raise FormatError(f"{kind} id {text!r}: want a-z, 0-9 and '-', at most 40, not '-' first")

@@ -1,0 +1,124 @@
+"""One run on disk: where its parts are, and reading them back verified.
+
+Invariant: whoever reads events through this module has had every byte up to there checked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from records import chain, schema
+from records.chain import ChainState
+from records.digest import Digest
+from records.errors import ChainError, FormatError, UnknownRunError
+from records.journal import EVENTS_NAME
+from records.seal import SEAL_NAME, Seal
+
+
+class RunFileError(ChainError):
+    """A file that is not what the seal says; `file` and `line` (0: the whole file) say where."""
+
+    def __init__(self, file: Path, line: int, problem: str) -> None:
+        place = f"{file}:{line}" if line else str(file)
+        super().__init__(f"{place}: {problem}", remedy="kit audit")
+        self.file = file
+        self.line = line
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """A directory that holds one run, sealed or still growing."""
+
+    path: Path
+
+    @property
+    def events(self) -> Path:
+        """The journal."""
+        return self.path / EVENTS_NAME
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the run has ended and was sealed."""
+        return (self.path / SEAL_NAME).exists()
+
+    @property
+    def seal_digest(self) -> Digest:
+        """The digest of seal.json, by which the checkpoint knows the run."""
+        return Digest.of((self.path / SEAL_NAME).read_bytes())
+
+    def seal(self) -> Seal:
+        """The parsed seal. UnknownRunError where there is none."""
+        try:
+            data = (self.path / SEAL_NAME).read_bytes()
+        except FileNotFoundError:
+            raise UnknownRunError(f"{self.path} is not a sealed run") from None
+        return Seal.parse(data)
+
+    def verify_chain(self) -> ChainState:
+        """Check the journal against its own chain and, if sealed, its seal."""
+        head = self.seal().events.head if self.is_sealed else None
+        try:
+            with self.events.open("rb") as file:
+                state = chain.verify(
+                    iter(lambda: file.readline(chain.MAX_LINE_BYTES), b""), head=head
+                )
+        except FileNotFoundError:
+            raise RunFileError(self.events, 0, "missing") from None
+        except chain.BrokenLineError as error:
+            raise RunFileError(self.events, error.line, error.message) from error
+        if self.is_sealed:
+            want = self.seal().events
+            if (state.lines, state.bytes) != (want.lines, want.bytes):
+                raise RunFileError(
+                    self.events,
+                    state.lines,
+                    f"got {state.lines} lines of {state.bytes} bytes, "
+                    f"want {want.lines} of {want.bytes} (from the seal)",
+                )
+        return state
+
+    def verify_files(self) -> Iterator[RunFileError]:
+        """Every file that differs from the seal, is missing, or is not named by it."""
+        seal = self.seal()
+        for name, want in seal.files.items():
+            path = self.path / name
+            if not path.is_file():
+                yield RunFileError(path, 0, f"missing; want {want.bytes} bytes of {want.digest}")
+                continue
+            with path.open("rb") as file:
+                got = Digest.of_file(file)
+            if got != want.digest:
+                size = path.stat().st_size
+                yield RunFileError(
+                    path, 0, f"got {size} bytes of {got}, want {want.bytes} of {want.digest}"
+                )
+        known = {EVENTS_NAME, SEAL_NAME, *seal.files}
+        for path in sorted(self.path.rglob("*")):
+            if path.is_symlink() or (
+                not path.is_dir() and path.relative_to(self.path).as_posix() not in known
+            ):
+                yield RunFileError(path, 0, "not named by the seal: it was added afterwards")
+
+    def read(self) -> Iterator[schema.Envelope]:
+        """Decode all events strictly, after the chain was checked. FormatError names the line."""
+        self.verify_chain()
+        with self.events.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                where = f"{self.events}:{number}"
+                try:
+                    value = json.loads(line)
+                except ValueError as error:
+                    raise FormatError(f"{where}: not JSON: {error}") from error
+                yield schema.decode(value, where)
+
+
+def runs_in(data: Path) -> tuple[RunDirectory, ...]:
+    """Every run below `data`, sealed or not, in order of name."""
+    if not data.is_dir():
+        return ()
+    found = (p for p in sorted(data.iterdir()) if p.is_dir() and not p.name.startswith("."))
+    return tuple(RunDirectory(path) for path in found)
