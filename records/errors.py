@@ -43,6 +43,12 @@ class UnknownRunError(KitError):
     exit_code = 13
 
 
+class ScheduleError(KitError):
+    """A schedule, fault or option of the reference server that does not decode."""
+
+    exit_code = 17
+
+
 # 20-29: the host
 class HostUnfitError(KitError):
     """The host lacks what the plan needs: instruction set, memory, disk, Python."""

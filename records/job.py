@@ -41,7 +41,8 @@ class Job:
     """One run to carry out or to continue.
 
     `run_directory` grows the records; `scratch` holds what may be lost (engine caches, spill
-    files). `client_cpus`, `engine_cpus`: processors by number, empty to leave both to the kernel.
+    files). `port` 0: any free one. `client_cpus`, `engine_cpus`: processors by number, empty to
+    leave both to the kernel.
     """
 
     run_id: str
@@ -51,5 +52,6 @@ class Job:
     run_directory: str
     scratch: str
     host_salt: str
+    port: int = 0
     client_cpus: tuple[int, ...] = ()
     engine_cpus: tuple[int, ...] = ()

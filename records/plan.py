@@ -20,7 +20,7 @@ from records.errors import FormatError
 from records.load import Window
 
 PLAN_FORMAT = 1
-CACHES = ("cold", "warm")
+CACHES = ("cold", "warm", "none")
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
@@ -89,7 +89,8 @@ class Arm:
 
     `speculative_config` is the engine's own JSON option; a "model" in it names a locked model, as
     does `model`. `factors` declares in what the arms differ: two arms may be compared only in the
-    factors whose values differ. `cache`: whether the compile cache is emptied before each boot.
+    factors whose values differ. `cache`: "cold" empties the compile caches before each boot, "warm"
+    fills them once by an unmeasured boot, "none" declares that nothing is compiled.
     """
 
     id: str

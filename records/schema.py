@@ -128,7 +128,8 @@ class Calibrated:
 class BootStarted:
     """A boot begins: which one, and the exact command and environment (secrets redacted).
 
-    `boot` is the planned boot's id, with ".2" and so on for the attempts after an interrupted one.
+    `boot` is the planned boot's id, with ".2" and so on for the attempts after an interrupted one,
+    or "prime-<arm>" with `planned` "" for the unmeasured boot that fills a warm arm's caches.
     """
 
     TYPE: ClassVar[str] = "boot.started"

@@ -1,0 +1,84 @@
+"""What of a plan has been done, told from the events alone.
+
+Invariant: nothing but the journal decides what is left to do, so any harness can take over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from records.errors import FormatError
+from records.plan import Plan, PlannedBoot, boot_order
+from records.schema import BootEnded, BootStarted, Envelope, RunEnded, RunStarted
+
+MAX_ATTEMPTS = 5
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where a run stands. `open_boot`: begun and not ended; `primed`: arms with filled caches."""
+
+    started: RunStarted | None = None
+    ended: bool = False
+    open_boot: str = ""
+    outcomes: dict[str, str] = field(default_factory=dict)
+    attempts: dict[str, int] = field(default_factory=dict)
+    primed: set[str] = field(default_factory=set)
+    _planned: dict[str, BootStarted] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, events: Iterable[Envelope]) -> Progress:
+        """Read the progress off a journal."""
+        progress = cls()
+        for envelope in events:
+            progress.see(envelope.event)
+        return progress
+
+    def see(self, event: object) -> None:
+        """Take one event into account; events that decide nothing are passed over."""
+        if isinstance(event, RunStarted):
+            self.started = event
+        elif isinstance(event, BootStarted):
+            self.open_boot = event.boot
+            self._planned[event.boot] = event
+            if event.planned:
+                self.attempts[event.planned] = event.attempt
+        elif isinstance(event, BootEnded):
+            self._end(event)
+        elif isinstance(event, RunEnded):
+            self.ended = True
+
+    def _end(self, event: BootEnded) -> None:
+        begun = self._planned.get(event.boot)
+        if begun is None:
+            raise FormatError(f"boot {event.boot} ended without having started")
+        self.open_boot = ""
+        if begun.planned:
+            self.outcomes[begun.planned] = event.outcome
+        elif event.outcome == "completed":
+            self.primed.add(begun.arm)
+
+    def remaining(self, plan: Plan) -> list[PlannedBoot]:
+        """The planned boots still to do: not begun, or interrupted below MAX_ATTEMPTS times."""
+        return [
+            boot
+            for boot in boot_order(plan)
+            if self.outcomes.get(boot.id) not in ("completed", "failed")
+            and self.attempts.get(boot.id, 0) < MAX_ATTEMPTS
+        ]
+
+    def next_attempt(self, boot: PlannedBoot) -> tuple[str, int]:
+        """The id and number of the next attempt at a planned boot."""
+        attempt = self.attempts.get(boot.id, 0) + 1
+        return (boot.id if attempt == 1 else f"{boot.id}.{attempt}"), attempt
+
+    @property
+    def completed(self) -> int:
+        """How many planned boots completed."""
+        return sum(outcome == "completed" for outcome in self.outcomes.values())
+
+    @property
+    def failed(self) -> int:
+        """How many planned boots ended otherwise, and will not be tried again."""
+        return len(self.outcomes) - self.completed
