@@ -1,0 +1,1 @@
+"""The reference server: an OpenAI-compatible stream of known schedule and known send times."""
