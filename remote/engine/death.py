@@ -15,7 +15,7 @@ from remote.engine.redact import redact
 UNKNOWN = "no line of the log names a cause"
 _FOLLOWED = 2
 
-# The last line of a Python traceback, at the start of a message: "ValueError: …", "a.b.OOMError: …".
+# The last line of a Python traceback, at the start of a message: "ValueError: …", "a.b.Error: …".
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit)(?::.*|$)")
 _CONSEQUENCE = re.compile(
     r"root cause above|EngineDeadError|Engine core initialization failed|Engine process failed|"
@@ -31,7 +31,7 @@ _PLAIN = re.compile(
 
 
 def cause_of_death(log: bytes | str) -> str:
-    """The most telling line of a dead engine's log, with what its message continues on; redacted."""
+    """The most telling line of a dead engine's log and its continuation, redacted."""
     lines = split(log)
     exceptions = [i for i, line in enumerate(lines) if _is_exception(line)]
     causes = [i for i in exceptions if not _CONSEQUENCE.search(lines[i].message)]

@@ -51,15 +51,10 @@ class Sample:
 
 def parse(text: bytes | str) -> tuple[Sample, ...]:
     """The samples of an exposition, in order. FormatError names the line that is wrong."""
-    if isinstance(text, bytes):
-        try:
-            text = text.decode("utf-8")
-        except UnicodeDecodeError as error:
-            line = text[: error.start].count(b"\n") + 1
-            raise FormatError(f"line {line}: not UTF-8: {error.reason}") from error
+    decoded = _decode(text) if isinstance(text, bytes) else text
     samples: list[Sample] = []
     seen: set[tuple[str, tuple[tuple[str, str], ...]]] = set()
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(decoded.split("\n"), start=1):
         stripped = line.strip(" \t\r")
         if not stripped:
             continue
@@ -78,6 +73,14 @@ def parse(text: bytes | str) -> tuple[Sample, ...]:
 def family(samples: Iterable[Sample], name: str) -> tuple[Sample, ...]:
     """The samples of exactly this name; empty if the server exposes none."""
     return tuple(sample for sample in samples if sample.name == name)
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FormatError(f"line {line}: not UTF-8: {error.reason}") from error
 
 
 def _check_comment(line: str, number: int) -> None:

@@ -22,7 +22,7 @@ _PREFIX = re.compile(r"\((?P<process>[^()\s]+) pid=(?P<pid>\d+)\) ?(?P<rest>.*)"
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line. `level` and `source` are empty where the engine's own formatter did not write it."""
+    """One line. `level` and `source` are empty where another formatter wrote it."""
 
     number: int
     process: str

@@ -3,7 +3,7 @@
 Invariant: a decision the engine did not log is one of the declared states below, never a guess and
 never None. The engine logs most decisions once per distinct text (`info_once`), so a draft model
 that decides as the target did leaves no line of its own. The wording is that of vLLM 0.29.0:
-platforms/cuda.py, config/vllm.py, config/compilation.py, compilation/backends.py, utils/jit_monitor.py.
+platforms/cuda.py, config/{vllm,compilation}.py, compilation/backends.py, utils/jit_monitor.py.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class JitLine:
 
 @dataclass(frozen=True, slots=True)
 class EngineDecisions:
-    """Everything read from one boot's log. `*_ms` and counts are -1 where the engine logged none."""
+    """Everything read from one boot's log. `*_ms` and counts are -1 where none was logged."""
 
     version: str
     target: ModelDecisions
@@ -208,7 +208,7 @@ def _backends(lines: Iterable[LogLine]) -> list[tuple[str, str, tuple[str, ...]]
         if match := _AUTOMATIC.search(line.message):
             names = tuple(n.strip().strip("'") for n in match[2].split(",") if n.strip())
             choice = (match[1], AUTOMATIC, names)
-        # Other parts of the engine say "Using X backend." too; the attention choice is a platform's.
+        # Other parts say "Using X backend." too; the attention choice is the platform's.
         elif (match := _PINNED.match(line.message)) and line.source.startswith(
             ("cuda.py:", "cpu.py:", "rocm.py:", "xpu.py:")
         ):
@@ -223,14 +223,13 @@ def _backends(lines: Iterable[LogLine]) -> list[tuple[str, str, tuple[str, ...]]
 def _decide(lines: Sequence[LogLine], missing: str, kv_dtype: str) -> ModelDecisions:
     chosen = _backends(lines)
     versions = _distinct(_all(_FLASH, lines))
-    if not chosen:
-        backend, how, potential = missing, missing, ()
-    elif len(chosen) == 1:
+    backend, how = missing, missing
+    potential: tuple[str, ...] = ()
+    if len(chosen) == 1:
         backend, how, potential = chosen[0]
-    else:
+    elif chosen:
         backend = SEVERAL + ", ".join(c[0] for c in chosen)
         how = SEVERAL + ", ".join(c[1] for c in chosen)
-        potential = ()
     version = versions[0] if len(versions) == 1 else SEVERAL + ", ".join(versions)
     return ModelDecisions(backend, how, potential, version if versions else missing, kv_dtype)
 

@@ -122,7 +122,7 @@ def _spec_decode(samples: tuple[Sample, ...]) -> SpecDecode | None:
         return None
     if drafts is None or draft_tokens is None or accepted is None or not by_position:
         raise FormatError("/metrics exposes only part of the vllm:spec_decode families")
-    positions = {position: count for position, count in by_position}
+    positions = dict(by_position)
     order = [str(i) for i in range(len(positions))]
     if set(positions) != set(order):
         raise FormatError(f"positions of {_PER_POSITION} are not 0 to n-1: {sorted(positions)}")

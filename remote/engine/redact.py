@@ -13,7 +13,7 @@ MARK = "<redacted>"
 # "<" ends a value, so that a mark already in place is never read as one.
 _BARE = r"""[^\s'",;)\]}<]+"""
 _VALUE = rf"""(?:\[[^\]\n<]*\]|'[^'\n<]+'|"[^"\n<]+"|(?!(?:None|True|False)\b){_BARE})"""
-_SECRET = (
+_CREDENTIAL = (
     r"(?:(?:hf|hub|auth|access|api|refresh|session|github)[-_]?token|(?:api|access|secret)[-_]?key"
     r"(?:[-_]id)?|client[-_]secret|passwd|password)"
 )
@@ -31,13 +31,13 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     # --api-key X Y, --hf-token=X, and the same as elements of a printed list
     (
         re.compile(
-            rf"""(?i)(--{_SECRET}['"]?(?:\s*=\s*|[ \t]*,?[ \t]+))['"]?(?!-){_BARE}"""
+            rf"""(?i)(--{_CREDENTIAL}['"]?(?:\s*=\s*|[ \t]*,?[ \t]+))['"]?(?!-){_BARE}"""
             rf"""(?:[ \t]+(?!-){_BARE})*['"]?"""
         ),
         rf"\1{MARK}",
     ),
     # 'api_key': ['X'], HF_TOKEN=X, "password": "X"
-    (re.compile(rf"""(?i)(?<![A-Za-z0-9-])({_SECRET}['"]?\s*[:=]\s*){_VALUE}"""), rf"\1{MARK}"),
+    (re.compile(rf"""(?i)(?<![A-Za-z0-9-])({_CREDENTIAL}['"]?\s*[:=]\s*){_VALUE}"""), rf"\1{MARK}"),
     # user:password@host in a URL
     (re.compile(r"(://)[^/\s:@'\"<>]+:[^/\s@'\"<>]+@"), rf"\1{MARK}@"),
     (re.compile(r"""/(?:home|Users)/[^/\s'",:;)\]}>]+"""), "~"),

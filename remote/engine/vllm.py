@@ -26,8 +26,8 @@ _INHERITED = (
 )  # fmt: skip
 # Of these, what is not in the plan is kept away from the engine and named in the record.
 _DECIDING = (
-    "VLLM_", "TORCH", "PYTORCH_", "TRITON_", "FLASHINFER_", "NCCL_", "CUDA_", "OMP_", "MKL_", "KMP_",
-    "LD_PRELOAD", "HF_", "TRANSFORMERS_", "PYTHON", "CUBLAS_",
+    "VLLM_", "TORCH", "PYTORCH_", "TRITON_", "FLASHINFER_", "NCCL_", "CUDA_", "OMP_", "MKL_",
+    "KMP_", "LD_PRELOAD", "HF_", "TRANSFORMERS_", "PYTHON", "CUBLAS_",
 )  # fmt: skip
 # Offline: the model is on disk. No telemetry. No colours: the log is read by a parser.
 _FIXED = {

@@ -1,0 +1,89 @@
+"""Ask nvidia-smi about this host's GPUs; a host without it has none, and says so as ().
+
+Invariant: only the questions below are asked, never a setting changed; an answer that nvidia-smi
+refuses is an error with its words, since a broken driver is no host without a GPU.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from records.errors import FormatError, HostUnfitError
+from remote.host import smi
+
+_TIMEOUT_S = 30
+
+
+@dataclass(frozen=True, slots=True)
+class GpuMemory:
+    """Memory in use on one GPU, by all processes together."""
+
+    uuid: str
+    used_mib: int
+
+
+def available() -> bool:
+    """Whether this host has nvidia-smi."""
+    return shutil.which("nvidia-smi") is not None
+
+
+def report() -> smi.SmiReport | None:
+    """The report of `nvidia-smi -q`; None on a host without nvidia-smi."""
+    return smi.parse(ask(("-q",))) if available() else None
+
+
+def memory_used() -> tuple[GpuMemory, ...]:
+    """Memory in use per GPU; () on a host without nvidia-smi."""
+    if not available():
+        return ()
+    return parse_memory(ask(("--query-gpu=uuid,memory.used", "--format=csv,noheader,nounits")))
+
+
+def compute_pids() -> tuple[int, ...]:
+    """Pids of compute processes as the host numbers them; () on a host without nvidia-smi."""
+    if not available():
+        return ()
+    return parse_pids(ask(("--query-compute-apps=pid", "--format=csv,noheader,nounits")))
+
+
+def parse_memory(text: str) -> tuple[GpuMemory, ...]:
+    """Read `uuid, used` lines in MiB; FormatError on anything else."""
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        uuid, comma, used = (part.strip() for part in line.partition(","))
+        if not comma or not used.isdigit():
+            raise FormatError(f"line {number}: expected a GPU and its memory in MiB: {line!r}")
+        found.append(GpuMemory(uuid, int(used)))
+    return tuple(found)
+
+
+def parse_pids(text: str) -> tuple[int, ...]:
+    """Read one pid a line; FormatError on anything else."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    bad = [line for line in lines if not line.isdigit()]
+    if bad:
+        raise FormatError(f"expected a pid of a compute process: {bad[0]!r}")
+    return tuple(sorted({int(line) for line in lines}))
+
+
+def ask(arguments: Sequence[str]) -> str:
+    """What nvidia-smi prints; HostUnfitError with its words if it fails or hangs."""
+    try:
+        result = subprocess.run(
+            ["nvidia-smi", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise HostUnfitError(
+            f"nvidia-smi did not answer within {_TIMEOUT_S} s", remedy="restart the host"
+        ) from error
+    if result.returncode != 0:
+        said = " ".join((result.stdout + result.stderr).split())
+        raise HostUnfitError(f"nvidia-smi failed: {said}", remedy="kit doctor names the cause")
+    return result.stdout
