@@ -1,7 +1,8 @@
 """Every latency definition that the kit can express, each with where its rule was read.
 
 Invariant: ids are unique and never reused for another rule. Sources name repository, path and,
-where one fixes the rule, the pull request or issue; all were read at the state of 2026.
+where one fixes the rule, the pull request or issue. Each rule was held against the code named
+there, save what its source marks "not read": those follow what is said of the tool.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from analysis.definitions import rules
 from analysis.definitions.definition import Definition
 from records.errors import FormatError
 
-_VLLM = "vllm-project/vllm vllm/benchmarks/serve.py (calculate_metrics), PR 50600"
+_VLLM = "vllm-project/vllm vllm/benchmarks/serve.py (calculate_metrics); PR 50600 (not read)"
 _INFERENCEX = "SemiAnalysisAI/InferenceX utils/bench_serving/benchmark_serving.py"
 _GUIDELLM = (
     "vllm-project/guidellm src/guidellm/schemas/request_stats.py, "
@@ -19,7 +20,7 @@ _GUIDELLM = (
 _AIPERF_ITL = "ai-dynamo/aiperf src/aiperf/metrics/types/inter_token_latency_metric.py"
 _INFERENCE_PERF = "kubernetes-sigs/inference-perf inference_perf/reportgen/base.py, PR 410"
 _LLMPERF = "ray-project/llmperf token_benchmark_ray.py"
-_OWN = "DESIGN.md, Words"
+_OWN = "this kit, analysis/definitions/rules.py"
 
 _GAPS_EDGE = "fewer than two chunks: no gap, so no value"
 _N1_EDGE = "n <= 1: no value; one chunk with n > 1 tokens: 0"
@@ -91,7 +92,10 @@ DEFINITIONS: tuple[Definition, ...] = (
         rule="gap / k, k times, for its own backends; other backends get the plain gap",
         edge="a later chunk without tokens rolls its gap into the next; one chunk: no value",
         unit="ms",
-        source="sgl-project/sglang python/sglang/bench_serving.py, PR 12064",
+        source=(
+            "sgl-project/sglang python/sglang/bench_serving.py (async_request_sglang_generate); "
+            "its OpenAI backends: PR 12064 (description, code not read)"
+        ),
         per="token",
         compute=rules.gap_per_token,
         prints_when_empty_ms=0.0,
@@ -209,7 +213,10 @@ DEFINITIONS: tuple[Definition, ...] = (
         rule="(latency - first token) / (n - 1), one a request",
         edge="n <= 1: an error of the run, which then has no result; one chunk, n > 1: 0",
         unit="ms/token",
-        source="mlcommons/inference loadgen/logging.cc, percentiles loadgen/results.cc",
+        source=(
+            "mlcommons/inference loadgen/logging.cc (rule and n <= 1: not read), "
+            "percentiles loadgen/results.cc"
+        ),
         per="request",
         compute=rules.decode_per_token_or_error,
         percentile_method="floor_index",
@@ -243,7 +250,7 @@ DEFINITIONS: tuple[Definition, ...] = (
         rule="sum of gaps without TTFT over n - 1",
         edge="n <= 1: excluded here, the pull request's text does not say; one chunk, n > 1: 0",
         unit="ms/token",
-        source="ray-project/llmperf PR 99 (open)",
+        source="ray-project/llmperf PR 99 (open; its description, code not read)",
         per="request",
         compute=rules.decode_per_token,
     ),
