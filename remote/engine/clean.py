@@ -30,13 +30,22 @@ class CleanReport:
     gpu_compute_pids: tuple[int, ...]
 
     @property
-    def clean(self) -> bool:
+    def is_clean(self) -> bool:
         """Whether nothing was left."""
         return not self.leaks
 
+    def describe(self) -> str:
+        """The leaks in one line; "nothing" if there are none."""
+        return "; ".join(self.leaks) or "nothing"
+
+
+def gpu_baseline() -> tuple[GpuMemory, ...]:
+    """GPU memory in use before an engine starts; () on a host without nvidia-smi."""
+    return memory_used()
+
 
 def prove_clean(
-    engine: EngineProcess,
+    engine: EngineProcess | None,
     listen: tuple[str, int],
     gpu_before: Sequence[GpuMemory] = (),
     tolerance_mib: int = 64,
@@ -44,14 +53,14 @@ def prove_clean(
 ) -> CleanReport:
     """Look until everything is free or `timeout_ns` has passed, then report.
 
-    `gpu_before` is `remote.host.gpu.memory_used()` from before the start; freed memory comes back
-    a moment after the process is gone, hence the wait.
+    `gpu_before` is `gpu_baseline()` from before the start; freed memory comes back a moment after
+    the process is gone, hence the wait. `engine` is None where none could be started.
     """
     began_ns = time.monotonic_ns()
     while True:
         after = memory_used()
         leaks = (
-            *_processes(engine),
+            *(_processes(engine) if engine is not None else ()),
             *_port(listen),
             *_memory(gpu_before, after, tolerance_mib),
         )
@@ -70,9 +79,9 @@ def prove_clean(
 
 def require_clean(report: CleanReport) -> None:
     """EngineLeakError naming every leak of the report."""
-    if report.leaks:
+    if not report.is_clean:
         raise EngineLeakError(
-            "the engine left behind: " + "; ".join(report.leaks),
+            f"the engine left behind: {report.describe()}",
             remedy="end the process named, or restart the host, before the next boot",
         )
 

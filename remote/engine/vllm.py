@@ -70,10 +70,41 @@ def environment(spec: EngineSpec, inherited: Mapping[str, str]) -> dict[str, str
     return {**kept, **_FIXED, **dict(spec.env)}
 
 
+def cache_environment(directory: str) -> dict[str, str]:
+    """Variables that keep everything the engine compiles below one directory.
+
+    vllm/envs.py (VLLM_CACHE_ROOT), torch/_inductor/runtime/cache_dir_utils.py, triton/knobs.py,
+    flashinfer/jit/env.py.
+    """
+    return {
+        "VLLM_CACHE_ROOT": f"{directory}/vllm",
+        "TORCHINDUCTOR_CACHE_DIR": f"{directory}/inductor",
+        "TRITON_CACHE_DIR": f"{directory}/triton",
+        "FLASHINFER_WORKSPACE_BASE": f"{directory}/flashinfer",
+        "CUDA_CACHE_PATH": f"{directory}/cuda",
+    }
+
+
 def withheld(spec: EngineSpec, inherited: Mapping[str, str]) -> tuple[str, ...]:
     """Names of variables set here that could decide something and do not reach the engine."""
     passed = environment(spec, inherited)
     return tuple(sorted(n for n in inherited if n.startswith(_DECIDING) and n not in passed))
+
+
+def cache_environment(directory: str) -> dict[str, str]:
+    """Every place where the engine keeps what it compiles, moved below one directory."""
+    return {
+        "VLLM_CACHE_ROOT": f"{directory}/vllm",
+        "TRITON_CACHE_DIR": f"{directory}/triton",
+        "TORCHINDUCTOR_CACHE_DIR": f"{directory}/inductor",
+        "FLASHINFER_WORKSPACE_BASE": f"{directory}/flashinfer",
+        "CUDA_CACHE_PATH": f"{directory}/cuda",
+    }
+
+
+def declares_prefix_cache(spec: EngineSpec) -> bool:
+    """Whether the plan says in so many words that prefixes may be cached; the default is on."""
+    return "--enable-prefix-caching" in spec.args
 
 
 def _require_loopback(host: str) -> None:
@@ -91,6 +122,9 @@ VLLM = Adapter(
     name="vllm",
     command=command,
     environment=environment,
+    cache_environment=cache_environment,
+    cache_environment=cache_environment,
+    declares_prefix_cache=declares_prefix_cache,
     health_path="/health",
     metrics_path="/metrics",
     version_path="/version",

@@ -140,7 +140,7 @@ def parse_cpu_max(text: str) -> int | None:
 
 
 def parse_cfs(quota: str, period: str) -> int | None:
-    """cpu.cfs_quota_us and cpu.cfs_period_us of cgroup v1 in thousandths of a CPU; None: no limit."""
+    """The CFS quota and period of cgroup v1 in thousandths of a CPU; None: no limit."""
     if not re.fullmatch(r"-?\d+", quota.strip()) or not re.fullmatch(r"[1-9]\d*", period.strip()):
         raise FormatError(f"not a CFS quota and period: {quota!r}, {period!r}")
     return None if int(quota) < 0 else int(quota) * 1000 // int(period)
@@ -157,7 +157,7 @@ def parse_memory_limit(text: str) -> int | None:
 
 
 def parse_throttled(text: str) -> int | None:
-    """Throttled time of cpu.stat in µs (v1 gives ns); None where the group has no quota to count."""
+    """Throttled time of cpu.stat in µs (v1 gives ns); None where the group counts none."""
     match = re.search(r"^throttled_(usec|time) (\d+)$", text, re.MULTILINE)
     if match is None:
         return None

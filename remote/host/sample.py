@@ -6,6 +6,7 @@ outside the window's ends, and the GPU samples are parsed after it.
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from records.errors import FormatError, HostUnfitError
 from remote.host import gpu, proc
+from remote.host.cpu import read_cpu_times
 from remote.host.facts import cgroup_file
 
 _FIELDS = (
@@ -106,7 +108,7 @@ def host_snapshot(root: Path = Path("/")) -> HostSnapshot:
     stat = cgroup_file(root, "cpu", "cpu.stat", "cpu.stat")
     return HostSnapshot(
         monotonic_ns=time.monotonic_ns(),
-        cpu=proc.parse_cpu_times((root / "proc/stat").read_text()),
+        cpu=read_cpu_times(root),
         throttled_us=proc.parse_throttled(stat.read_text()) if stat else None,
         load_1m_milli=proc.parse_load((root / "proc/loadavg").read_text()),
     )
@@ -139,8 +141,13 @@ class GpuSampler:
         self.path = path
         with path.open("xb") as file:
             try:
+                # A group of its own: Ctrl-C ends the harness in order, and that ends this.
                 self._popen = subprocess.Popen(
-                    argv, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    preexec_fn=os.setpgrp,
                 )
             except OSError as error:
                 raise HostUnfitError(f"cannot start nvidia-smi: {error}") from error
