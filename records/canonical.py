@@ -1,20 +1,23 @@
 """Canonical JSON: one value, one byte string.
 
 Invariant: `decode(encode(v)) == v` and `encode(decode(b)) == b` for every accepted b. The form is
-RFC 8785 (JCS) restricted to values without floating point, whose printed form is where
-canonicalisations disagree: fractions travel as integers with the unit in the key (`_ns`, `_ppm`) or
-as decimal strings.
+that of RFC 8785 (JCS) without floating point, whose printed form is where canonicalisations
+disagree: fractions travel as integers with the unit in the key (`_ns`, `_ppm`) or as decimal
+strings. Keys are in order of code points, which is the order of their UTF-8 bytes; JCS orders by
+UTF-16 units, which differs only for keys beyond the Basic Multilingual Plane.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from records.errors import FormatError
 
-# Integers beyond this lose digits in readers that hold numbers as IEEE 754 doubles (RFC 8259, 6).
+# Nanoseconds need 64 bits (2**53 of them are 104 days); beyond that readers differ (RFC 8259, 6).
 MAX_INT = 2**63 - 1
+_LONG = re.compile(rb"[0-9]{19}")
 
 
 def encode(value: Any) -> bytes:
@@ -33,11 +36,17 @@ def decode(data: bytes) -> Any:
     try:
         text = data.decode("utf-8")
         value = json.loads(
-            text, parse_float=_no_float, parse_constant=_no_float, object_pairs_hook=_pairs
+            text,
+            parse_float=_no_float,
+            parse_constant=_no_float,
+            # A call for each integer would slow the long arrays: only where one may be too long.
+            parse_int=_int if _LONG.search(data) else None,
+            object_pairs_hook=_pairs,
         )
+        again = _dumps(value)
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise FormatError(f"not JSON: {error}") from error
-    if _dumps(value) != data:
+    if again != data:
         raise FormatError("JSON, but not in canonical form")
     return value
 
@@ -57,6 +66,13 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) != len(pairs):
         raise FormatError("an object names a key twice")
     return value
+
+
+def _int(text: str) -> int:
+    # 20 characters first: int() itself refuses thousands of digits with a ValueError of its own.
+    if len(text) > 20 or not -MAX_INT <= int(text) <= MAX_INT:
+        raise FormatError(f"integer beyond 63 bits: {text[:40]}")
+    return int(text)
 
 
 def _no_float(text: str) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from records import canonical
 from records.digest import Digest
-from records.errors import ChainError
+from records.errors import ChainError, FormatError
 
 GENESIS = Digest("0" * 64)
 MAX_LINE_BYTES = 8 << 20
@@ -45,19 +45,18 @@ class BrokenLineError(ChainError):
 
 
 def make_line(state: ChainState, t_ns: int, event_type: str, value: object) -> bytes:
-    """The next line after `state`, with its line end."""
-    return (
-        canonical.encode(
-            {
-                "prev": str(state.head),
-                "seq": state.lines,
-                "t_ns": t_ns,
-                "type": event_type,
-                "value": value,
-            }
-        )
-        + b"\n"
-    )
+    """The next line after `state`, with its line end. FormatError beyond MAX_LINE_BYTES."""
+    event = {
+        "prev": str(state.head),
+        "seq": state.lines,
+        "t_ns": t_ns,
+        "type": event_type,
+        "value": value,
+    }
+    line = canonical.encode(event) + b"\n"
+    if len(line) > MAX_LINE_BYTES:
+        raise FormatError(f"an event of {len(line)} bytes; at most {MAX_LINE_BYTES} fit a line")
+    return line
 
 
 def extend(state: ChainState, line: bytes) -> ChainState:
@@ -67,60 +66,92 @@ def extend(state: ChainState, line: bytes) -> ChainState:
 
 
 def verify(
-    lines: Iterable[bytes], start: ChainState = EMPTY, head: Digest | None = None
+    lines: Iterable[bytes],
+    start: ChainState = EMPTY,
+    head: Digest | None = None,
+    length: int | None = None,
 ) -> ChainState:
     """Follow the chain over `lines` from `start`; BrokenLineError names the line that was changed.
 
-    `head`, where a seal gives it, is what the last line must hash to. A changed line shows only in
-    the `prev` of its successor; which of the two was changed is told by the line after them.
+    `head` and `length`, where a seal gives them, are what the last line must hash to and how many
+    lines there must be. A changed line shows only in the `prev` of its successor; which of the two
+    was changed is told by the line after them. Without `head` nothing vouches for the last line:
+    then it must at least be canonical JSON.
     """
-    prev = start.head.hex
     seq = start.lines
     size = start.bytes
     sha256 = hashlib.sha256
+    prev = start.head.hex
     previous: bytes | None = None
+    # One formatting a line: on lines of 300 bytes each further one costs a tenth of the speed.
+    want = _opening(prev, seq)
     iterator = iter(lines)
     for line in iterator:
-        if not line.startswith(b'{"prev":"sha256:%b","seq":%d,"t_ns":' % (prev.encode(), seq)):
-            raise _fault(line, next(iterator, None), previous is not None, seq, prev, head)
+        if not line.startswith(want):
+            raise _fault(line, next(iterator, None), previous, seq, prev, head)
         if line[-1] != 10:
             raise BrokenLineError(seq + 1, "torn line", "no line end", "a line end")
         previous = line
-        prev = sha256(line).hexdigest()
         seq += 1
         size += len(line)
-    if head is not None and prev != head.hex:
+        prev = sha256(line).hexdigest()
+        want = _opening(prev, seq)
+    if length is not None and seq != length:
+        _check_form(previous, seq)
+        raise BrokenLineError(
+            min(seq, length) + 1, "length", f"{seq} lines", f"{length} lines (from the seal)"
+        )
+    if head is None:
+        _check_form(previous, seq)
+    elif prev != head.hex:
         raise BrokenLineError(
             seq, "hash of the last line", f"sha256:{prev}", f"{head} (from the seal)"
         )
     return ChainState(seq, size, Digest(prev))
 
 
+def _opening(prev: str, seq: int) -> bytes:
+    return f'{{"prev":"sha256:{prev}","seq":{seq},"t_ns":'.encode()
+
+
+def _check_form(line: bytes | None, number: int) -> None:
+    """A line whose hash nothing confirms may be two that lost the line end between them."""
+    if line is None:
+        return
+    try:
+        canonical.decode(line[:-1])
+    except FormatError as error:
+        raise BrokenLineError(number, "not an event", error.message, "canonical JSON") from error
+
+
 def _fault(
     line: bytes,
     following: bytes | None,
-    has_previous: bool,
+    previous: bytes | None,
     seq: int,
     prev: str,
     head: Digest | None,
 ) -> BrokenLineError:
+    try:
+        _check_form(previous, seq)
+    except BrokenLineError as error:
+        return error
     number = seq + 1
     match = _ENVELOPE.match(line)
     if match is None:
         shown = line[:96].decode("utf-8", "replace").rstrip("\n")
-        return BrokenLineError(
-            number, "not an event", repr(shown), f'{{"prev":"sha256:{prev}","seq":{seq},"t_ns":…'
-        )
-    if int(match[2]) != seq:
-        return BrokenLineError(number, "sequence number", match[2].decode(), str(seq))
-    # The chain is right in seq, so either this line's prev was changed, or the line before it.
+        want = _opening(prev, seq).decode() + "…"
+        return BrokenLineError(number, "not an event", repr(shown), want)
+    if match[2] != b"%d" % seq:
+        return BrokenLineError(number, "sequence number", match[2].decode()[:20], str(seq))
+    # The sequence is right, so either this line's prev was changed, or the line before it.
     own = hashlib.sha256(line).hexdigest()
     if following is not None:
         after = _ENVELOPE.match(following)
         intact = after is not None and after[1].decode() == own
     else:
         intact = head is None or head.hex == own
-    if intact and has_previous:
+    if intact and previous is not None:
         return BrokenLineError(
             number - 1, "hash of the line", f"sha256:{prev}", f"sha256:{match[1].decode()}"
         )

@@ -124,6 +124,8 @@ def _decimal(text: str) -> Decimal:
         raise FormatError(f"not a decimal number: {text!r}") from None
     if not number.is_finite():
         raise FormatError(f"not a finite number: {text!r}")
+    if str(number) != text:  # Decimal also reads " 1 ", "1_0" and the digits of other scripts
+        raise FormatError(f"not in plain decimal form: {text!r}; write {number}")
     return number
 
 

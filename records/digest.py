@@ -14,9 +14,12 @@ from typing import BinaryIO
 from records.errors import FormatError
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+# A first part without dot or port is no registry but, to Docker, a namespace of docker.io.
+_HOST = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _REFERENCE = re.compile(
-    r"(?P<registry>[a-zA-Z0-9.-]+(?::[0-9]{1,5})?)/"
-    r"(?P<repository>[a-z0-9]+(?:[._/-]+[a-z0-9]+)*)"
+    rf"(?P<registry>localhost|(?:{_HOST})(?:\.{_HOST})+|(?:{_HOST})(?:\.{_HOST})*:[0-9]{{1,5}})/"
+    rf"(?P<repository>{_PART}(?:/{_PART})*)"
     r"@(?P<digest>sha256:[0-9a-f]{64})"
 )
 _BLOCK_BYTES = 1 << 20
@@ -64,6 +67,10 @@ class ImageRef:
     registry: str
     repository: str
     digest: Digest
+
+    def __post_init__(self) -> None:
+        if not _REFERENCE.fullmatch(str(self)):
+            raise FormatError(f"not an image reference: {str(self)!r}")
 
     @classmethod
     def parse(cls, text: str) -> ImageRef:

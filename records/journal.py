@@ -7,7 +7,6 @@ says so.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import time
@@ -15,10 +14,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from records import chain, schema
+from records import chain, durable, schema
 from records.chain import ChainState
 from records.digest import Digest
-from records.errors import DiskFullError, ForeignDirectoryError, RunBusyError
+from records.errors import (
+    ChainError,
+    DiskFullError,
+    ForeignDirectoryError,
+    RunBusyError,
+    UnknownRunError,
+)
 
 EVENTS_NAME = "events.jsonl"
 
@@ -30,6 +35,7 @@ class Journal:
         self._path = path
         self._fd = fd
         self._state = state
+        self._torn = False
 
     @classmethod
     def create(cls, path: Path) -> Journal:
@@ -40,25 +46,29 @@ class Journal:
         except FileExistsError:
             raise ForeignDirectoryError(f"{path} exists; a journal is never overwritten") from None
         _lock(fd, path)
-        _fsync_directory(path.parent)
+        durable.flush_directory(path.parent)
         return cls(path, fd, chain.EMPTY)
 
     @classmethod
     def resume(cls, path: Path) -> Journal:
         """Continue a journal after verifying its chain; a torn last line is cut and recorded.
 
-        ChainError if any complete line was changed, RunBusyError if another process writes.
+        ChainError if any complete line was changed, RunBusyError if another process writes,
+        UnknownRunError if there is no journal.
         """
-        fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise UnknownRunError(f"there is no journal {path}") from None
         _lock(fd, path)
         with path.open("rb") as file:
             torn_at, torn = _torn_tail(file)
             file.seek(0)
             try:
                 state = chain.verify(_complete_lines(file, torn_at))
-            except BaseException:
+            except ChainError as error:
                 os.close(fd)
-                raise
+                raise ChainError(f"{path}: {error.message}", remedy="kit audit") from error
         journal = cls(path, fd, state)
         if torn:
             os.ftruncate(fd, torn_at)
@@ -76,18 +86,15 @@ class Journal:
         event_type, value = schema.encode(event)
         now = time.monotonic_ns() if t_ns is None else t_ns
         line = chain.make_line(self._state, now, event_type, value)
-        view = memoryview(line)
-        try:
-            while view:
-                view = view[os.write(self._fd, view) :]
-            os.fsync(self._fd)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
+        if self._torn:
             raise DiskFullError(
-                f"no space left to record {event_type} in {self._path}",
-                remedy="free space on this disk, then start the same command again: it resumes",
-            ) from error
+                f"{self._path} ends in a torn line since an earlier write failed",
+                remedy="start the same command again: it resumes",
+            )
+        # After a failed write or flush nobody knows what is on disk: only `resume` may go on.
+        self._torn = True
+        durable.write(self._fd, line, self._path, event_type)
+        self._torn = False
         self._state = chain.extend(self._state, line)
 
     def close(self) -> None:
@@ -151,11 +158,3 @@ def _complete_lines(file: Any, end: int) -> Any:
         line = file.readline()
         position += len(line)
         yield line
-
-
-def _fsync_directory(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -5,12 +5,11 @@ Invariant: whoever reads events through this module has had every byte up to the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from records import chain, schema
+from records import canonical, chain, schema
 from records.chain import ChainState
 from records.digest import Digest
 from records.errors import ChainError, FormatError, UnknownRunError
@@ -51,34 +50,36 @@ class RunDirectory:
         return Digest.of((self.path / SEAL_NAME).read_bytes())
 
     def seal(self) -> Seal:
-        """The parsed seal. UnknownRunError where there is none."""
+        """The parsed seal. UnknownRunError where there is none, RunFileError if malformed."""
         try:
             data = (self.path / SEAL_NAME).read_bytes()
         except FileNotFoundError:
             raise UnknownRunError(f"{self.path} is not a sealed run") from None
-        return Seal.parse(data)
+        try:
+            return Seal.parse(data)
+        except FormatError as error:
+            raise RunFileError(self.path / SEAL_NAME, 1, error.message) from error
 
     def verify_chain(self) -> ChainState:
         """Check the journal against its own chain and, if sealed, its seal."""
-        head = self.seal().events.head if self.is_sealed else None
+        want = self.seal().events if self.is_sealed else None
         try:
             with self.events.open("rb") as file:
                 state = chain.verify(
-                    iter(lambda: file.readline(chain.MAX_LINE_BYTES), b""), head=head
+                    iter(lambda: file.readline(chain.MAX_LINE_BYTES), b""),
+                    head=want.head if want else None,
+                    length=want.lines if want else None,
                 )
         except FileNotFoundError:
             raise RunFileError(self.events, 0, "missing") from None
         except chain.BrokenLineError as error:
             raise RunFileError(self.events, error.line, error.message) from error
-        if self.is_sealed:
-            want = self.seal().events
-            if (state.lines, state.bytes) != (want.lines, want.bytes):
-                raise RunFileError(
-                    self.events,
-                    state.lines,
-                    f"got {state.lines} lines of {state.bytes} bytes, "
-                    f"want {want.lines} of {want.bytes} (from the seal)",
-                )
+        if want and state.bytes != want.bytes:
+            raise RunFileError(
+                self.path / SEAL_NAME,
+                1,
+                f"got {want.bytes} bytes for {EVENTS_NAME}, want {state.bytes} (from its chain)",
+            )
         return state
 
     def verify_files(self) -> Iterator[RunFileError]:
@@ -110,9 +111,9 @@ class RunDirectory:
             for number, line in enumerate(file, 1):
                 where = f"{self.events}:{number}"
                 try:
-                    value = json.loads(line)
-                except ValueError as error:
-                    raise FormatError(f"{where}: not JSON: {error}") from error
+                    value = canonical.decode(line[:-1])
+                except FormatError as error:
+                    raise FormatError(f"{where}: {error.message}") from error
                 yield schema.decode(value, where)
 
 

@@ -296,9 +296,10 @@ def decode(value: Any, where: str = "$") -> Envelope:
     """Decode a parsed line strictly; FormatError names the unknown type, key or wrong value."""
     if not isinstance(value, dict) or sorted(value) != ["prev", "seq", "t_ns", "type", "value"]:
         raise FormatError(f"{where}: an event has exactly prev, seq, t_ns, type and value")
-    event = EVENTS.get(value["type"])
-    if event is None:
-        raise FormatError(f"{where}: unknown event type {value['type']!r}")
-    if type(value["t_ns"]) is not int:
-        raise FormatError(f"{where}: t_ns is not an integer")
-    return Envelope(value["seq"], value["t_ns"], from_object(event, value["value"], where))
+    name = value["type"]
+    if not isinstance(name, str) or name not in EVENTS:
+        raise FormatError(f"{where}: unknown event type {name!r}")
+    for key in ("seq", "t_ns"):
+        if type(value[key]) is not int:
+            raise FormatError(f"{where}: {key} is not an integer")
+    return Envelope(value["seq"], value["t_ns"], from_object(EVENTS[name], value["value"], where))

@@ -6,11 +6,10 @@ name does not belong to the run.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from records import canonical
+from records import canonical, durable
 from records.chain import ChainState
 from records.decode import from_object, to_object
 from records.digest import Digest
@@ -47,6 +46,12 @@ class Seal:
     events: Events
     files: dict[str, File]
 
+    def __post_init__(self) -> None:
+        for name in self.files:
+            parts = name.split("/")
+            if not all(parts) or {".", ".."} & set(parts) or name in (EVENTS_NAME, SEAL_NAME):
+                raise FormatError(f"not the name of a file beside the journal: {name!r}")
+
     def encode(self) -> bytes:
         """The bytes of seal.json: one canonical line."""
         return canonical.encode(to_object(self)) + b"\n"
@@ -63,20 +68,21 @@ class Seal:
 
 
 def write_seal(run: Path, run_id: str, state: ChainState) -> Seal:
-    """Seal the run directory `run` whose journal has ended in `state`. Refuses a second seal."""
-    files = {}
-    for path in sorted(p for p in run.rglob("*") if p.is_file()):
-        name = path.relative_to(run).as_posix()
-        if name != EVENTS_NAME:
-            with path.open("rb") as file:
-                files[name] = File(path.stat().st_size, Digest.of_file(file))
-    if SEAL_NAME in files:
+    """Seal the run directory `run` whose journal has ended in `state`.
+
+    ForeignDirectoryError if it is sealed already, or holds what is neither file nor directory.
+    """
+    target = run / SEAL_NAME
+    if target.exists():
         raise ForeignDirectoryError(f"{run} is sealed already; a sealed run is never changed")
+    files = {}
+    for path in sorted(run.rglob("*")):
+        if path.is_symlink() or not (path.is_dir() or path.is_file()):
+            raise ForeignDirectoryError(f"{path} is neither a file nor a directory")
+        if path.is_file() and path not in (run / EVENTS_NAME, durable.scratch_of(target)):
+            with path.open("rb") as file:
+                digest = Digest.of_file(file)
+                files[path.relative_to(run).as_posix()] = File(file.tell(), digest)
     seal = Seal(SEAL_FORMAT, run_id, Events(state.lines, state.bytes, state.head), files)
-    fd = os.open(run / SEAL_NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-    try:
-        os.write(fd, seal.encode())
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    durable.replace(target, seal.encode())
     return seal
