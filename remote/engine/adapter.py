@@ -34,7 +34,6 @@ class Adapter:
     command: Callable[[EngineSpec], tuple[str, ...]]
     environment: Callable[[EngineSpec, Mapping[str, str]], dict[str, str]]
     cache_environment: Callable[[str], dict[str, str]]
-    cache_environment: Callable[[str], dict[str, str]]
     declares_prefix_cache: Callable[[EngineSpec], bool]
     health_path: str
     metrics_path: str

@@ -91,17 +91,6 @@ def withheld(spec: EngineSpec, inherited: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted(n for n in inherited if n.startswith(_DECIDING) and n not in passed))
 
 
-def cache_environment(directory: str) -> dict[str, str]:
-    """Every place where the engine keeps what it compiles, moved below one directory."""
-    return {
-        "VLLM_CACHE_ROOT": f"{directory}/vllm",
-        "TRITON_CACHE_DIR": f"{directory}/triton",
-        "TORCHINDUCTOR_CACHE_DIR": f"{directory}/inductor",
-        "FLASHINFER_WORKSPACE_BASE": f"{directory}/flashinfer",
-        "CUDA_CACHE_PATH": f"{directory}/cuda",
-    }
-
-
 def declares_prefix_cache(spec: EngineSpec) -> bool:
     """Whether the plan says in so many words that prefixes may be cached; the default is on."""
     return "--enable-prefix-caching" in spec.args
@@ -122,7 +111,6 @@ VLLM = Adapter(
     name="vllm",
     command=command,
     environment=environment,
-    cache_environment=cache_environment,
     cache_environment=cache_environment,
     declares_prefix_cache=declares_prefix_cache,
     health_path="/health",
