@@ -13,7 +13,9 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from records.decode import to_object
 from remote.host import gpu, proc, smi
 from remote.host.proc import ABSENT
 
@@ -88,6 +90,12 @@ def probe(salt: str, disk: Path, root: Path = Path("/")) -> HostFacts:
         cuda=report.cuda if report else ABSENT,
         gpus=gpus,
     )
+
+
+def observe_host(salt: str, disk: Path) -> tuple[str, dict[str, Any]]:
+    """The host's id, and its facts as a record holds them. Errors as `probe`."""
+    found = to_object(probe(salt, disk))
+    return str(found.pop("host_id")), found
 
 
 def host_id(salt: str, parts: Iterable[str]) -> str:
