@@ -25,6 +25,7 @@ class Progress:
     outcomes: dict[str, str] = field(default_factory=dict)
     attempts: dict[str, int] = field(default_factory=dict)
     primed: set[str] = field(default_factory=set)
+    priming_attempts: dict[str, int] = field(default_factory=dict)
     _planned: dict[str, BootStarted] = field(default_factory=dict)
 
     @classmethod
@@ -44,6 +45,8 @@ class Progress:
             self._planned[event.boot] = event
             if event.planned:
                 self.attempts[event.planned] = event.attempt
+            else:
+                self.priming_attempts[event.arm] = event.attempt
         elif isinstance(event, BootEnded):
             self._end(event)
         elif isinstance(event, RunEnded):

@@ -1,0 +1,37 @@
+"""The harness's entry: what runs on the measured host, as `python -I harness.pyz <verb>`.
+
+Invariant: an error ends as one message with its remedy on stderr and its documented exit code.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from records.errors import KitError
+
+_USAGE = """usage: harness.pyz run JOB.json | reference [OPTIONS]
+
+run        carry out, or continue, the run that JOB.json describes
+reference  start the reference server (see: reference --help)
+"""
+
+
+def main(argv: list[str]) -> int:
+    """Carry out one verb; its exit status."""
+    verb, rest = (argv[0], argv[1:]) if argv else ("", [])
+    try:
+        if verb == "run" and len(rest) == 1:
+            from remote.run import main as run
+
+            return run(rest[0])
+        if verb == "reference":
+            from remote.reference.main import main as reference
+
+            return reference(rest)
+    except KitError as error:
+        print(f"error: {error.message}", file=sys.stderr)
+        if error.remedy:
+            print(f"  try: {error.remedy}", file=sys.stderr)
+        return error.exit_code
+    sys.stderr.write(_USAGE)
+    return 2

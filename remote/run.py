@@ -1,0 +1,183 @@
+"""One run: the journal opened or resumed, host and engine bound, every remaining boot, the seal.
+
+Invariant: no boot is started before host, engine and models are bound and the client calibrated in
+this same process; whatever stops the run, the same job continues it at the next boot.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import pwd
+import socket
+import sys
+from pathlib import Path
+
+from records import canonical, schema
+from records.decode import from_object, to_object
+from records.digest import Digest
+from records.errors import (
+    BootsFailedError,
+    ForeignDirectoryError,
+    FormatError,
+)
+from records.job import Job
+from records.journal import Journal
+from records.run_directory import RunDirectory
+from records.seal import write_seal
+from remote import leftover
+from remote.binding import bind_engine, bind_models
+from remote.boot import BootIdentity, run_boot
+from remote.calibration import calibrate
+from remote.context import Context
+from remote.engine.adapter import Adapter
+from remote.engine.adapters import ADAPTERS
+from remote.host.facts import probe
+from remote.interruption import Interruption
+from remote.progress import Progress
+
+
+def main(job_path: str) -> int:
+    """Carry out the job in this file; 0, or BootsFailedError's code where a boot failed."""
+    job = from_object(Job, canonical.decode(Path(job_path).read_bytes()))
+    interruption = Interruption()
+    interruption.install()
+    progress = carry_out(job, interruption, Path(sys.argv[0]))
+    if progress.failed:
+        print(f"{progress.failed} of the planned boots failed", file=sys.stderr)
+        return BootsFailedError.exit_code
+    return 0
+
+
+def carry_out(job: Job, interruption: Interruption, harness: Path) -> Progress:
+    """Bring the run to its end and seal it; returns at once if it is sealed already."""
+    directory = RunDirectory(Path(job.run_directory))
+    if directory.is_sealed:
+        return Progress.of(directory.read())
+    Path(job.scratch).mkdir(parents=True, exist_ok=True)
+    directory.path.mkdir(parents=True, exist_ok=True)
+    harness_digest = _digest_of(harness)
+    with _open(directory) as journal:
+        progress = Progress.of(directory.read())
+        context = Context(job, journal, _adapter(job), interruption, _private_names())
+        _begin(context, progress, harness_digest)
+        if not progress.ended:
+            _measure(context, progress)
+        state = journal.state
+        with interruption.shield():
+            write_seal(directory.path, job.run_id, state)
+    context.say(f"run {job.run_id}: sealed")
+    return progress
+
+
+def _open(directory: RunDirectory) -> Journal:
+    if directory.events.exists():
+        return Journal.resume(directory.events)
+    strangers = [p.name for p in directory.path.iterdir()]
+    if strangers:
+        raise ForeignDirectoryError(
+            f"{directory.path} holds {strangers[0]!r} but no journal: it is not a run",
+            remedy="name a new or empty directory",
+        )
+    return Journal.create(directory.events)
+
+
+def _begin(context: Context, progress: Progress, harness_digest: Digest) -> None:
+    """Record that the run starts or goes on, and end a boot that died with its harness."""
+    job = context.job
+    if progress.started is None:
+        started = schema.RunStarted(
+            format=schema.FORMAT,
+            run_id=job.run_id,
+            synthetic=job.engine.runtime == "reference",
+            plan=job.plan,
+            plan_digest=job.plan.digest,
+            harness_digest=harness_digest,
+            python=platform.python_version(),
+            clock=context.clock(),
+        )
+        context.record(started)
+        progress.see(started)
+        return
+    if progress.started.plan_digest != job.plan.digest:
+        raise FormatError(
+            f"run {job.run_id} follows plan {progress.started.plan_digest}, "
+            f"the job asks for {job.plan.digest}",
+            remedy="start a new run for a changed plan",
+        )
+    killed = leftover.end(context.scratch)
+    context.record(schema.RunResumed(harness_digest, progress.open_boot, context.clock()))
+    if progress.open_boot:
+        cause = f"the harness died in this boot; {killed} processes it left were ended on resume"
+        ended = schema.BootEnded(progress.open_boot, "interrupted", cause, "", {}, {})
+        context.record(ended)
+        progress.see(ended)
+
+
+def _measure(context: Context, progress: Progress) -> None:
+    remaining = progress.remaining(context.plan)
+    if remaining:
+        phase = "start" if not progress.attempts else "resume"
+        _observe(context, phase)
+        _bind(context, "before")
+        calibrate(context)
+    for boot in remaining:
+        arm = context.plan.arm(boot.arm)
+        if arm.cache == "warm" and arm.id not in progress.primed:
+            _prime(context, progress, arm.id)
+        boot_id, attempt = progress.next_attempt(boot)
+        outcome = run_boot(context, BootIdentity(boot_id, boot.id, attempt, boot.arm))
+        progress.outcomes[boot.id] = outcome
+    _bind(context, "after")
+    _observe(context, "end")
+    ended = schema.RunEnded(
+        completed=progress.completed,
+        failed=progress.failed,
+        modules=tuple(sorted({name.partition(".")[0] for name in sys.modules})),
+        clock=context.clock(),
+    )
+    context.record(ended)
+    progress.see(ended)
+
+
+def _prime(context: Context, progress: Progress, arm: str) -> None:
+    """Fill a warm arm's caches by an unmeasured boot; its measured boots then start alike."""
+    number = progress.priming_attempts.get(arm, 0) + 1
+    name = f"prime-{arm}" if number == 1 else f"prime-{arm}.{number}"
+    run_boot(context, BootIdentity(name, "", number, arm))
+    progress.primed.add(arm)
+
+
+def _observe(context: Context, phase: str) -> None:
+    facts = probe(context.job.host_salt, context.records)
+    context.record(schema.HostObserved(phase, facts.host_id, to_object(facts)))
+
+
+def _bind(context: Context, phase: str) -> None:
+    context.say(f"binding the engine ({phase})")
+    context.record(bind_engine(context.job.engine, phase))
+    for event in bind_models(context.job.models, phase):
+        context.record(event)
+
+
+def _digest_of(harness: Path) -> Digest:
+    if not harness.is_file():
+        raise FormatError(
+            f"{harness} is not a harness archive: what is not bound by digest does not measure",
+            remedy="kit reproduce  (it builds the archive)",
+        )
+    with harness.open("rb") as file:
+        return Digest.of_file(file)
+
+
+def _adapter(job: Job) -> Adapter:
+    if job.engine.runtime not in ADAPTERS:
+        raise FormatError(f"runtime {job.engine.runtime!r} is none of {', '.join(ADAPTERS)}")
+    return ADAPTERS[job.engine.runtime]
+
+
+def _private_names() -> tuple[str, ...]:
+    """What must not reach a record: this host's names and the user's."""
+    host = socket.gethostname()
+    user = pwd.getpwuid(os.getuid()).pw_name
+    return tuple({host, host.partition(".")[0], user} - {"root", "localhost"})

@@ -1,0 +1,60 @@
+"""Warm-up: the measured shapes, again and again, until the engine compiles nothing more.
+
+Invariant: what is sent here is never in the records of a window.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from records.measurement import Request
+from records.schema import BootWarmed
+from remote.client.window import measure
+from remote.context import Context
+from remote.engine.log import jit_lines
+from remote.engine.tail import LogTail
+from remote.prompts import request_source
+from remote.window import Booted
+
+
+def warm(context: Context, booted: Booted) -> BootWarmed:
+    """Rounds of every window's shape at its concurrency; `quiet` if the last logged no JIT."""
+    began_ns = time.monotonic_ns()
+    tail = LogTail(booted.engine.log_path)
+    tail.read()
+    rounds: list[int] = []
+    for number in range(1, context.plan.warmup.max_rounds + 1):
+        context.say(f"boot {booted.id}: warm-up round {number}")
+        for window in context.plan.windows:
+            load = replace(
+                window.load,
+                kind="closed",
+                rate_millihertz=0,
+                requests=max(context.plan.warmup.requests, window.load.concurrency),
+                duration_ms=0,
+            )
+            measure(
+                booted.target(window.endpoint),
+                request_source(window, booted.served_name),
+                load,
+                seed=window.prompts.seed,
+                sink=_discard,
+                cpus=context.job.client_cpus or None,
+                spill_dir=context.scratch,
+            )
+        new = tail.read()
+        rounds.append(len(jit_lines(new.text, new.first_number)))
+        if rounds[-1] == 0:
+            break
+    return BootWarmed(
+        boot=booted.id,
+        jit_lines=tuple(rounds),
+        quiet=rounds[-1] == 0,
+        elapsed_ns=time.monotonic_ns() - began_ns,
+    )
+
+
+def _discard(_requests: Sequence[Request]) -> None:
+    """Warm-up requests are not measurements."""
