@@ -1,0 +1,81 @@
+"""Tables as files: one directory a run, and one for each set of runs that may be pooled.
+
+Invariant: a run's directory depends on that run alone, so it never changes when others are added;
+what is written twice has the same bytes.
+
+Committed tables stand under paper/tables/<run>/ and are immutable like their run: the audit makes
+them again and compares. Pooled tables grow with every run, so they are never committed; they are
+made under build/tables/ when wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from analysis.reading import Run, read_run, sealed_runs
+from analysis.table import RENDERERS, Table
+from analysis.tables import study_tables
+
+
+def write_tables(data: Path, out: Path) -> list[Path]:
+    """Write the tables of every sealed real run below `data`, and pooled ones, under `out`.
+
+    ChainError, FormatError: a run's records do not hold; nothing of it is written.
+    """
+    runs = [read_run(directory) for directory in sealed_runs(data)]
+    real = [run for run in runs if not run.started.synthetic]
+    written = [path for run in real for path in write_run_tables(run, out)]
+    for name, pool in pools(real):
+        written += write_files(out / name, table_files(study_tables(pool)))
+    return written
+
+
+def write_run_tables(run: Run, out: Path) -> list[Path]:
+    """Write the tables of one run to `out`/<run id>/."""
+    return write_files(out / run.run_id, table_files(study_tables([run])))
+
+
+def table_files(tables: Iterable[Table]) -> dict[str, bytes]:
+    """File name -> bytes, for every table in every form."""
+    return {
+        f"{table.name}.{suffix}": render(table).encode()
+        for table in tables
+        for suffix, render in RENDERERS
+    }
+
+
+def write_files(directory: Path, files: dict[str, bytes]) -> list[Path]:
+    """Write these files, and return their paths in order of name."""
+    directory.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, data in sorted(files.items()):
+        path = directory / name
+        path.write_bytes(data)
+        paths.append(path)
+    return paths
+
+
+def pools(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:
+    """Sets of two or more runs that may be analysed together, each with a directory name.
+
+    Runs may be pooled when format, plan and harness agree (records/schema.py); engine binding and
+    host are strata, so runs that differ in them are kept apart here.
+    """
+    groups: dict[tuple[str, ...], list[Run]] = {}
+    for run in runs:
+        started = run.started
+        engine = str(run.engines[0].digest) if run.engines else ""
+        key = (
+            started.plan.id,
+            str(started.format),
+            str(started.plan_digest),
+            str(started.harness_digest),
+            engine,
+            run.host_id,
+        )
+        groups.setdefault(key, []).append(run)
+    for key, group in sorted(groups.items()):
+        if len(group) > 1:
+            first = min(run.run_id for run in group)
+            yield f"pooled-{key[0]}-from-{first}", group

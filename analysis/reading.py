@@ -1,0 +1,226 @@
+"""One run directory -> its plan, boots and windows, chunks as flat columns.
+
+Invariant: no byte of a run is used whose chain, and seal where there is one, was not verified
+first; a void window is read like any other and carries its reasons.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from analysis.requests import RequestColumns, RequestGatherer
+from records import schema
+from records.errors import FormatError, UnknownRunError
+from records.load import Window
+from records.plan import PlannedBoot, boot_order
+from records.run_directory import RunDirectory, runs_in
+from records.schema import Envelope
+
+_REQUESTS = b'"type":"' + schema.WindowRequests.TYPE.encode() + b'","value":'
+
+
+@dataclass(slots=True, eq=False)
+class MeasuredWindow:
+    """One window of one boot. `ended` is None where the boot stopped in mid-window."""
+
+    window: Window
+    started: schema.WindowStarted
+    requests: RequestColumns
+    ended: schema.WindowEnded | None = None
+
+    @property
+    def void(self) -> tuple[str, ...]:
+        """Why it must not be used; empty where it may be."""
+        return (
+            ("unfinished: the boot stopped inside it",) if self.ended is None else self.ended.void
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Boot:
+    """One attempt at a boot; `planned` is None for a boot that only fills a compile cache."""
+
+    started: schema.BootStarted
+    planned: PlannedBoot | None
+    healthy: schema.BootHealthy | None = None
+    warmed: schema.BootWarmed | None = None
+    decided: schema.EngineDecided | None = None
+    ended: schema.BootEnded | None = None
+    windows: list[MeasuredWindow] = field(default_factory=list)
+
+    @property
+    def outcome(self) -> str:
+        """completed, failed, interrupted, or "open" where no end was recorded."""
+        return "open" if self.ended is None else self.ended.outcome
+
+    @property
+    def usable_windows(self) -> list[MeasuredWindow]:
+        """What metrics may use: the windows of a completed planned boot that nothing voids.
+
+        A boot that failed or was interrupted is no replicate: its windows did not run under the
+        same history as those of its siblings.
+        """
+        if self.planned is None or self.outcome != "completed":
+            return []
+        return [w for w in self.windows if not w.void]
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One execution of a plan, as its verified records tell it."""
+
+    started: schema.RunStarted
+    sealed: bool
+    host_id: str = ""
+    hosts: list[schema.HostObserved] = field(default_factory=list)
+    engines: list[schema.EngineBound] = field(default_factory=list)
+    models: list[schema.ModelBound] = field(default_factory=list)
+    calibrations: list[schema.Calibrated] = field(default_factory=list)
+    resumed: list[schema.RunResumed] = field(default_factory=list)
+    repaired: list[schema.JournalRepaired] = field(default_factory=list)
+    boots: list[Boot] = field(default_factory=list)
+    ended: schema.RunEnded | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The run's own name for itself."""
+        return self.started.run_id
+
+
+def read_run(directory: RunDirectory) -> Run:
+    """Verify and read one run. ChainError, FormatError: the records do not hold."""
+    if not directory.events.is_file():
+        raise UnknownRunError(
+            f"{directory.path} holds no run", remedy="name a run under records/data"
+        )
+    directory.verify_chain()
+    run: Run | None = None
+    reader: _Reader | None = None
+    for envelope, requests in _events(directory.events):
+        if reader is None:
+            if envelope is None or not isinstance(envelope.event, schema.RunStarted):
+                raise FormatError(f"{directory.events}:1: the first event is not run.started")
+            run = Run(envelope.event, directory.is_sealed)
+            reader = _Reader(run)
+        elif envelope is not None:
+            reader.see(envelope.event)
+        elif requests is not None:
+            reader.requests(requests)
+    if run is None or reader is None:
+        raise FormatError(f"{directory.events}: no event yet")
+    reader.close()
+    return run
+
+
+def find_run(data: Path, name: str) -> RunDirectory:
+    """The run called `name` under `data`, or the run directory at path `name`."""
+    for directory in (RunDirectory(data / name), RunDirectory(Path(name))):
+        if directory.events.is_file():
+            return directory
+    known = ", ".join(d.path.name for d in runs_in(data)) or "none"
+    raise UnknownRunError(f"no run {name!r} under {data}", remedy=f"known runs: {known}")
+
+
+def sealed_runs(data: Path) -> Iterator[RunDirectory]:
+    """Every sealed run below `data`, in order of name."""
+    return (directory for directory in runs_in(data) if directory.is_sealed)
+
+
+def _events(path: Path) -> Iterator[tuple[Envelope | None, dict[str, Any] | None]]:
+    """Strictly decoded events; a batch of requests comes as plain values, for speed."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            where = f"{path}:{number}"
+            try:
+                # The type stands within the first 160 bytes of a canonical line: after prev, seq
+                # and t_ns, whose lengths are bounded.
+                if _REQUESTS in line[:200]:
+                    yield None, orjson.loads(line)["value"]
+                    continue
+                value = json.loads(line)
+            except ValueError as error:
+                raise FormatError(f"{where}: not JSON: {error}") from error
+            yield schema.decode(value, where), None
+
+
+class _Reader:
+    """Hands each event to the boot and window that it belongs to."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._planned = {p.id: p for p in boot_order(run.started.plan)}
+        self._windows = {w.id: w for w in run.started.plan.windows}
+        self._boots: dict[str, Boot] = {}
+        self._open: dict[tuple[str, str], tuple[schema.WindowStarted, RequestGatherer]] = {}
+
+    def see(self, event: object) -> None:
+        if isinstance(event, schema.BootStarted):
+            boot = Boot(event, self._planned.get(event.planned))
+            self._boots[event.boot] = boot
+            self._run.boots.append(boot)
+        elif isinstance(event, schema.BootHealthy):
+            self._boot(event.boot).healthy = event
+        elif isinstance(event, schema.BootWarmed):
+            self._boot(event.boot).warmed = event
+        elif isinstance(event, schema.EngineDecided):
+            self._boot(event.boot).decided = event
+        elif isinstance(event, schema.BootEnded):
+            self._boot(event.boot).ended = event
+        elif isinstance(event, schema.WindowStarted):
+            self._open[event.boot, event.window] = (event, RequestGatherer())
+        elif isinstance(event, schema.WindowEnded):
+            self._window(event.boot, event.window, event)
+        else:
+            self._see_run(event)
+
+    def _see_run(self, event: object) -> None:
+        run = self._run
+        if isinstance(event, schema.HostObserved):
+            run.hosts.append(event)
+            run.host_id = run.host_id or event.host_id
+        elif isinstance(event, schema.EngineBound):
+            run.engines.append(event)
+        elif isinstance(event, schema.ModelBound):
+            run.models.append(event)
+        elif isinstance(event, schema.Calibrated):
+            run.calibrations.append(event)
+        elif isinstance(event, schema.RunResumed):
+            run.resumed.append(event)
+        elif isinstance(event, schema.JournalRepaired):
+            run.repaired.append(event)
+        elif isinstance(event, schema.RunEnded):
+            run.ended = event
+
+    def requests(self, value: dict[str, Any]) -> None:
+        """Take one batch of requests into the window that is open."""
+        key = (value.get("boot", ""), value.get("window", ""))
+        if key not in self._open:
+            raise FormatError(
+                f"requests of window {key[1]!r} of boot {key[0]!r}, which is not open"
+            )
+        self._open[key][1].add(value["requests"])
+
+    def close(self) -> None:
+        """What is still open was cut off by the end of its boot."""
+        for boot, window in list(self._open):
+            self._window(boot, window, None)
+
+    def _window(self, boot: str, window: str, ended: schema.WindowEnded | None) -> None:
+        if (boot, window) not in self._open:
+            raise FormatError(f"window {window!r} of boot {boot!r} ended without having started")
+        if window not in self._windows:
+            raise FormatError(f"window {window!r} is not in the plan")
+        started, gatherer = self._open.pop((boot, window))
+        measured = MeasuredWindow(self._windows[window], started, gatherer.columns(), ended)
+        self._boot(boot).windows.append(measured)
+
+    def _boot(self, boot: str) -> Boot:
+        if boot not in self._boots:
+            raise FormatError(f"boot {boot!r} is spoken of before it started")
+        return self._boots[boot]

@@ -1,0 +1,168 @@
+"""The requests of one window as flat columns: one row a request, one entry a chunk.
+
+Invariant: every request is there, whatever became of it; masks say which ones a quantity may use.
+Times are ns from the start of the window.
+
+Ramp requests (sent while other connections were still idle) stay in throughput and goodput, whose
+numerator and wall time must cover the same interval, and in the comparison with the server's
+counters, which count them too. They are left out of latency quantities, since the load that they
+met is not the load that the window is named after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.definitions.columns import ChunkColumns
+from records.errors import FormatError
+from records.measurement import OUTCOMES, Request
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_SCALARS = (
+    "index",
+    "scheduled_ns",
+    "sent_ns",
+    "first_byte_ns",
+    "end_ns",
+    "status",
+    "prompt_tokens",
+    "completion_tokens",
+    "cached_tokens",
+)
+_KEYS = frozenset(Request.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RequestColumns:
+    """`scalars` holds the integer fields of `Request` by name; `outcome` indexes OUTCOMES.
+
+    `steps`: accepted draft tokens by step, flat, request i owning
+    `step_offsets[i]:step_offsets[i + 1]`.
+    """
+
+    scalars: dict[str, Ints]
+    outcome: Ints
+    ramp: Mask
+    merged: Ints
+    finish_reason: tuple[str, ...]
+    error: tuple[str, ...]
+    chunks: ChunkColumns
+    steps: Ints
+    step_offsets: Ints
+
+    def __len__(self) -> int:
+        return self.chunks.requests
+
+    @property
+    def completed(self) -> Mask:
+        """Which requests came to their end."""
+        mask: Mask = self.outcome == OUTCOMES.index("completed")
+        return mask
+
+    @property
+    def for_latency(self) -> ChunkColumns:
+        """Chunks of the completed requests that were not part of the ramp."""
+        return self.select(self.completed & ~self.ramp)
+
+    @property
+    def for_goodput(self) -> ChunkColumns:
+        """Chunks of the completed requests, ramp included."""
+        return self.select(self.completed)
+
+    def select(self, keep: Mask) -> ChunkColumns:
+        """The chunks of the requests that `keep` marks."""
+        columns = self.chunks
+        counts = columns.chunk_counts()
+        inside = np.repeat(keep, counts)
+        return ChunkColumns(
+            np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts[keep]))),
+            columns.chunk_ns[inside],
+            columns.chunk_tokens[inside],
+            columns.sent_ns[keep],
+            columns.scheduled_ns[keep],
+        )
+
+
+class RequestGatherer:
+    """Gathers batches of plain request objects into columns."""
+
+    def __init__(self) -> None:
+        self._scalars: dict[str, list[int]] = {name: [] for name in _SCALARS}
+        self._outcome: list[int] = []
+        self._ramp: list[bool] = []
+        self._merged: list[int] = []
+        self._finish: list[str] = []
+        self._error: list[str] = []
+        self._chunk_counts: list[int] = []
+        self._step_counts: list[int] = []
+        self._ns: list[Ints] = []
+        self._tokens: list[Ints] = []
+        self._steps: list[Ints] = []
+
+    def add(self, requests: list[dict[str, Any]]) -> None:
+        """Take one batch. FormatError where a request does not have exactly the known keys."""
+        for request in requests:
+            if request.keys() != _KEYS:
+                wrong = ", ".join(sorted(request.keys() ^ _KEYS))
+                raise FormatError(f"a request with missing or unknown keys: {wrong}")
+            for name, values in self._scalars.items():
+                values.append(request[name])
+            self._outcome.append(OUTCOMES.index(request["outcome"]))
+            self._ramp.append(request["ramp"])
+            self._merged.append(len(request["merged"]))
+            self._finish.append(request["finish_reason"])
+            self._error.append(request["error"])
+            self._chunk_counts.append(len(request["chunk_ns"]))
+            self._step_counts.append(len(request["step_accepted"]))
+        # One flat array a batch, not one object a number: a window may hold 10^8 chunks.
+        self._ns.append(_flat([_since_window(r) for r in requests]))
+        self._tokens.append(_flat([r["chunk_tokens"] for r in requests]))
+        self._steps.append(_flat([r["step_accepted"] for r in requests]))
+
+    def columns(self) -> RequestColumns:
+        """Everything gathered, in order of index."""
+        scalars = {name: np.array(v, dtype=np.int64) for name, v in self._scalars.items()}
+        chunks = ChunkColumns(
+            _offsets(self._chunk_counts),
+            _joined(self._ns),
+            _joined(self._tokens),
+            scalars["sent_ns"],
+            scalars["scheduled_ns"],
+        )
+        return RequestColumns(
+            scalars,
+            np.array(self._outcome, dtype=np.int64),
+            np.array(self._ramp, dtype=np.bool_),
+            np.array(self._merged, dtype=np.int64),
+            tuple(self._finish),
+            tuple(self._error),
+            chunks,
+            _joined(self._steps),
+            _offsets(self._step_counts),
+        )
+
+
+def _since_window(request: dict[str, Any]) -> Ints:
+    return np.array(request["chunk_ns"], dtype=np.int64) + int(request["sent_ns"])
+
+
+def _flat(parts: list[Any]) -> Ints:
+    if not parts:
+        return np.zeros(0, dtype=np.int64)
+    return np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
+
+
+def _joined(parts: list[Ints]) -> Ints:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _offsets(counts: list[int]) -> Ints:
+    return np.concatenate(
+        (np.zeros(1, dtype=np.int64), np.cumsum(np.array(counts, dtype=np.int64)))
+    )

@@ -1,0 +1,50 @@
+"""The tables of a study: what ran, how fast, what was accepted, how late, what met an objective.
+
+Invariant: every cell comes from verified records; rows are sorted by what identifies them; void
+windows and boots that did not complete are counted in `boots`, never in a metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analysis.conduct_tables import boots_table, calibration_table, decisions_table, void_table
+from analysis.frames import require_one_kind
+from analysis.measure_tables import (
+    boot_metrics_table,
+    definitions_table,
+    dispersion_table,
+    goodput_table,
+    latency_table,
+)
+from analysis.metrics import run_metrics
+from analysis.reading import Run
+from analysis.table import Table
+
+_SYNTHETIC = (
+    "SYNTHETIC: the engine was the reference server; these numbers say nothing of any engine."
+)
+
+
+def study_tables(runs: Sequence[Run]) -> list[Table]:
+    """All tables over these runs. FormatError when synthetic and real runs are mixed."""
+    require_one_kind(runs)
+    ordered = sorted(runs, key=lambda run: run.run_id)
+    metrics = [m for run in ordered for m in run_metrics(run)]
+    tables = [
+        decisions_table(ordered),
+        boots_table(ordered),
+        boot_metrics_table(metrics),
+        dispersion_table(metrics),
+        latency_table(metrics),
+        goodput_table(metrics),
+        calibration_table(ordered),
+        void_table(ordered),
+        definitions_table(ordered),
+    ]
+    if ordered and ordered[0].started.synthetic:
+        return [
+            Table(t.name, f"{t.title} (SYNTHETIC)", (_SYNTHETIC, *t.notes), t.columns, t.rows)
+            for t in tables
+        ]
+    return tables
