@@ -1,15 +1,18 @@
 """When each chunk is due and how many tokens it carries: the known schedule.
 
-Invariant: a schedule, a key and a token count give the same chunks in every process (Random seeded
-with text is stable across platforms and Python versions).
+Invariant: a schedule, a key and a token count give the same chunks in every process. Everything is
+made from random.random() after seeding with text, the only sequence that Python promises to keep
+across its versions ("Notes on Reproducibility" in the documentation of `random`).
 """
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from records.errors import ScheduleError
 
@@ -160,11 +163,12 @@ def draw(schedule: Schedule, key: str, output_tokens: int) -> Drawn:
     tokens, accepted = _draw_tokens(schedule.tokens, rng, output_tokens)
     first = _draw_waits(schedule.ttft, rng, 1)
     rest = _draw_waits(schedule.gap, rng, len(tokens) - 1)
-    start = rng.randrange(1 << 16)
+    start = int(rng.random() * 65_536)
     drafted, align = schedule.tokens.drafted, schedule.gap.align_ns
     return Drawn(first + rest, tokens, accepted, drafted, align, start)
 
 
+@lru_cache(maxsize=256)
 def acceptance_probability(k: int, mean: float) -> float:
     """p with 1 + p + ... + p^k = mean: each draft accepted with p while all before it were.
 
@@ -205,9 +209,15 @@ def _draw_waits(delay: Delay, rng: random.Random, n: int) -> list[int]:
     if delay.kind == "cycle":
         return [values[i % len(values)] for i in range(n)]
     if delay.kind == "uniform":
-        return [rng.randint(values[0], values[1]) for _ in range(n)]
+        return [values[0] + int(rng.random() * (values[1] - values[0] + 1)) for _ in range(n)]
     if delay.kind == "exponential":
-        return [int(rng.expovariate(1.0) * values[0]) for _ in range(n)]
+        return [int(-math.log(1.0 - rng.random()) * values[0]) for _ in range(n)]
     low = values[2] if len(values) > 2 else 0
     high = values[3] if len(values) > 3 else 1 << 62
-    return [min(max(int(rng.gauss(values[0], values[1])), low), high) for _ in range(n)]
+    return [min(max(int(values[0] + values[1] * _normal(rng)), low), high) for _ in range(n)]
+
+
+def _normal(rng: random.Random) -> float:
+    """A standard normal draw by Box and Muller 1958 (doi:10.1214/aoms/1177706645)."""
+    radius = math.sqrt(-2.0 * math.log(1.0 - rng.random()))
+    return radius * math.cos(2.0 * math.pi * rng.random())
