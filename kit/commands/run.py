@@ -1,0 +1,44 @@
+"""`kit run`."""
+
+from __future__ import annotations
+
+import click
+
+from kit.follow import follow
+from kit.hosts import parse_host
+from kit.options import find_plan, home, host_option, json_option, plan_option
+from kit.output import print_json, say
+from kit.reproduce import begin, require_complete
+
+
+@click.command()
+@plan_option
+@host_option
+@click.option("--detach", is_flag=True, help="Return as soon as the harness has started.")
+@json_option
+def command(plan_name: str, host_name: str, detach: bool, as_json: bool) -> None:
+    """Start a plan's run, or resume the one that has not ended, and follow it.
+
+    The run goes on when this terminal closes. Ctrl-C stops it in order; it stays resumable.
+
+    \b
+    Example:
+      kit run --plan smoke-cpu
+      kit run --detach && kit status
+    """
+    here = home()
+    plan = find_plan(here, plan_name)
+    started, watch = begin(here, parse_host(host_name), plan, say)
+    run_id = started.job.run_id
+    if detach:
+        if as_json:
+            print_json({"run_id": run_id, "pid": started.running.pid})
+        else:
+            click.echo(run_id)
+        return
+    ending = follow(here, started, watch, say)
+    if as_json:
+        print_json({"run_id": run_id, "completed": ending.completed, "failed": ending.failed})
+    else:
+        click.echo(f"{run_id}: {ending.completed} boots completed, {ending.failed} failed")
+    require_complete(ending)

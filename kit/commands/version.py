@@ -1,0 +1,26 @@
+"""`kit version`."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import click
+
+from kit.options import json_option
+from kit.output import print_json
+
+
+@click.command()
+@json_option
+def command(as_json: bool) -> None:
+    """Print the version of this kit.
+
+    \b
+    Example:
+      kit version
+    """
+    number = version("spec-fp8-reproduction-kit")
+    if as_json:
+        print_json({"version": number})
+    else:
+        click.echo(f"kit {number}")

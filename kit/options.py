@@ -1,0 +1,78 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from kit.home import Home
+from kit.plan_file import load_plan
+from records.errors import PlanError, UnknownRunError
+from records.plan import Plan
+from records.run_directory import RunDirectory, runs_in
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_PLAN = "smoke-cpu"
+
+
+def plan_option(function: F) -> F:
+    """--plan NAME|FILE."""
+    return click.option(
+        "--plan",
+        "plan_name",
+        default=DEFAULT_PLAN,
+        show_default=True,
+        metavar="NAME|FILE",
+        help="A plan of this kit by name, or a TOML file.",
+    )(function)
+
+
+def host_option(function: F) -> F:
+    """--host HOST."""
+    return click.option(
+        "--host", "host_name", default="", metavar="HOST", help="Where to run; default: here."
+    )(function)
+
+
+def json_option(function: F) -> F:
+    """--json."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")(
+        function
+    )
+
+
+def home() -> Home:
+    """The project this command works on."""
+    return Home.find(os.environ)
+
+
+def find_plan(home: Home, name: str) -> Plan:
+    """A plan by its name in kit/plans, or from a file. PlanError lists what there is."""
+    if name.endswith(".toml") or os.sep in name:
+        return load_plan(Path(name))
+    known = sorted(path.stem for path in home.plans.glob("*.toml"))
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"--plan {near[0]}" if near else "write --plan with one of these, or a file.toml"
+        raise PlanError(f"no plan {name!r}; there are: {', '.join(known)}", hint)
+    return load_plan(home.plans / f"{name}.toml")
+
+
+def find_run(home: Home, run_id: str) -> RunDirectory:
+    """A run here by id, by the beginning of one, or the newest where `run_id` is empty."""
+    runs = runs_in(home.runs)
+    found = [run for run in runs if run.path.name.startswith(run_id)]
+    exact = [run for run in found if run.path.name == run_id]
+    if exact or len(found) == 1 or (found and not run_id):
+        return (exact or found)[-1]
+    if found:
+        names = ", ".join(run.path.name for run in found)
+        raise UnknownRunError(f"{run_id!r} begins the names of several runs: {names}")
+    what = f"no run {run_id!r} here" if run_id else "no run here yet"
+    raise UnknownRunError(what, "kit status lists the runs; kit reproduce starts one")

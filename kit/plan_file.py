@@ -1,0 +1,144 @@
+"""A plan as a person writes it: TOML in, `records.plan.Plan` out, with the line of every mistake.
+
+Invariant: nothing is converted but decimal numbers for Decimal fields and a speculative_config
+table into the engine's JSON; every other value must have the type of its field.
+
+`[arm_defaults]` and `[window_defaults]` are merged under each arm and window: tables key by key;
+`args` of the defaults come before the arm's own; everything else is replaced.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import typing
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import tomllib
+
+from kit.toml_lines import key_lines, line_of
+from records.decode import DecodeError, from_object
+from records.errors import FormatError, PlanError
+from records.plan import Plan
+
+DEFAULTS = {"arms": "arm_defaults", "windows": "window_defaults"}
+_AT_LINE = re.compile(r"at line (\d+)")
+
+
+def load_plan(path: Path) -> Plan:
+    """Read a plan file. PlanError names file and line, and for a wrong key the nearest known."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise PlanError(
+            f"no plan file {path}", remedy="list the plans with: kit plan list"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise PlanError(f"{path}: cannot be read: {error}") from error
+    return parse_plan(text, str(path))
+
+
+def parse_plan(text: str, name: str) -> Plan:
+    """Decode the text of a plan; `name` stands for the file in errors."""
+    try:
+        document = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        match = _AT_LINE.search(str(error))
+        line = int(match[1]) if match else text.count("\n") + 1
+        raise PlanError(f"{name}:{line}: not TOML: {error}") from error
+    lines = key_lines(text)
+    try:
+        plan = from_object(Plan, _shaped(Plan, _with_defaults(document), "$"))
+        _check_factors(plan)
+    except DecodeError as error:
+        where = error.path
+        if error.key and f"{where}.{error.key}" != where:
+            where = f"{where}.{error.key}" if _has_line(lines, where, error.key) else where
+        raise _plan_error(name, _line(lines, where), error) from error
+    except FormatError as error:
+        raise PlanError(f"{name}:1: {error.message}", error.remedy) from error
+    return plan
+
+
+def _plan_error(name: str, line: int, error: DecodeError) -> PlanError:
+    message = error.message.replace("$.", "").replace("$: ", "").replace("got Decimal", "got float")
+    return PlanError(f"{name}:{line}: {message}", error.remedy)
+
+
+def _in_defaults(path: str) -> str:
+    """The path under the defaults from which a missing `path` was filled."""
+    match = re.match(r"\$\.(arms|windows)\[\d+\](.*)$", path)
+    return f"$.{DEFAULTS[match[1]]}{match[2]}" if match else path
+
+
+def _has_line(lines: dict[str, int], path: str, key: str) -> bool:
+    return f"{path}.{key}" in lines or f"{_in_defaults(path)}.{key}" in lines
+
+
+def _line(lines: dict[str, int], path: str) -> int:
+    if path not in lines and _in_defaults(path) in lines:
+        return lines[_in_defaults(path)]
+    return line_of(lines, path)
+
+
+def _with_defaults(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with the defaults merged in, and without the tables that held them."""
+    merged = {key: value for key, value in document.items() if key not in DEFAULTS.values()}
+    for key, defaults_key in DEFAULTS.items():
+        defaults = document.get(defaults_key, {})
+        if not isinstance(defaults, dict):
+            raise DecodeError(f"$.{defaults_key}", "expected a table", defaults_key)
+        items = merged.get(key)
+        if isinstance(items, list):
+            merged[key] = [_merge(defaults, item) for item in items]
+    return merged
+
+
+def _merge(defaults: Any, own: Any) -> Any:
+    if not isinstance(defaults, dict) or not isinstance(own, dict):
+        return own
+    merged = dict(defaults)
+    for key, value in own.items():
+        base = merged.get(key)
+        if key == "args" and isinstance(base, list) and isinstance(value, list):
+            merged[key] = [*base, *value]
+        else:
+            merged[key] = _merge(base, value)
+    return merged
+
+
+def _shaped(hint: Any, value: Any, path: str) -> Any:
+    """Decimal fields as decimal strings; what does not fit is left for the decoder to refuse."""
+    if hint is Decimal:
+        if isinstance(value, Decimal) or type(value) is int:
+            return str(value)
+        raise DecodeError(path, f"expected a number, got {type(value).__name__} {value!r}")
+    if typing.get_origin(hint) is tuple and isinstance(value, list):
+        item = typing.get_args(hint)[0]
+        return [_shaped(item, one, f"{path}[{i}]") for i, one in enumerate(value)]
+    if dataclasses.is_dataclass(hint) and isinstance(value, dict):
+        hints = typing.get_type_hints(hint)
+        return {key: _field(hints, key, item, f"{path}.{key}") for key, item in value.items()}
+    return value
+
+
+def _field(hints: dict[str, Any], key: str, value: Any, path: str) -> Any:
+    if key == "speculative_config" and isinstance(value, dict):
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), default=float)
+    return _shaped(hints.get(key), value, path)
+
+
+def _check_factors(plan: Plan) -> None:
+    """Arms may be compared only when all declare the same factors."""
+    first = plan.arms[0]
+    for i, arm in enumerate(plan.arms):
+        if set(arm.factors) != set(first.factors):
+            raise DecodeError(
+                f"$.arms[{i}].factors",
+                f"arm {arm.id} declares {sorted(arm.factors)}, "
+                f"arm {first.id} declares {sorted(first.factors)}",
+                remedy="give every arm the same factors",
+            )

@@ -1,0 +1,98 @@
+"""The main job up to the records: preflight, engine, models, harness, run, records brought home.
+
+Invariant: each step is skipped only when its result was verified to be there; a run of the same
+plan that has not ended is continued, never started beside.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from pathlib import Path
+
+from kit import engine_setup, preflight
+from kit.fetch import Fetched, fetch_run
+from kit.follow import Ending, Watch, follow
+from kit.home import Home
+from kit.hosts import Host
+from kit.launch import (
+    Say,
+    Started,
+    build_harness,
+    make_job,
+    new_run_id,
+    running_harness,
+    start,
+    unfinished,
+)
+from records.errors import BootsFailedError
+from records.job import Job
+from records.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduced:
+    """A run that has ended and whose records are here."""
+
+    ending: Ending
+    fetched: Fetched
+    tables: Path
+
+
+def require_complete(ending: Ending) -> None:
+    """BootsFailedError where a planned boot failed."""
+    if ending.failed:
+        raise BootsFailedError(
+            f"run {ending.run_id}: {ending.failed} of {ending.failed + ending.completed} "
+            "boots failed",
+            remedy=f"read the causes: kit status {ending.run_id}",
+        )
+
+
+def reproduce(home: Home, host: Host, plan: Plan, say: Say) -> Reproduced:
+    """Carry the plan out on the host, or finish it, and bring the records home."""
+    started, watch = begin(home, host, plan, say)
+    ending = follow(home, started, watch, say)
+    return Reproduced(
+        ending, bring_home(home, host, started.job, say), home.tables_for(started.job)
+    )
+
+
+def begin(home: Home, host: Host, plan: Plan, say: Say) -> tuple[Started, Watch]:
+    """Attach to the plan's run if it is under way; otherwise start or resume it."""
+    old = unfinished(home, plan, say)
+    watch = None
+    if old is not None:
+        running = running_harness(home, host, old.run_id)
+        watch = Watch.begin(home.run(old.run_id))
+        done = f"{watch.state.done} of {watch.state.total} boots done"
+        if running is not None:
+            say(f"run {old.run_id} is under way, {done}: attaching")
+            return Started(old, running, home.log(old.run_id).stat().st_size), watch
+        say(f"resuming unfinished run {old.run_id}, {done}")
+    job, harness = prepare(home, host, plan, old.run_id if old else "", say)
+    watch = watch or Watch.begin(home.run(job.run_id))
+    started = start(home, host, job, harness)
+    say(f"harness started, process {started.running.pid}; it goes on if this terminal closes")
+    return started, watch
+
+
+def prepare(home: Home, host: Host, plan: Plan, run_id: str, say: Say) -> tuple[Job, Path]:
+    """Everything before the start: a fit host, the engine, the models, the harness archive."""
+    engine_setup.require_locked(home, plan)
+    preflight.require_fit(
+        host.probe(home.path), plan, engine_setup.needs(plan), engine_setup.installed_mib(home)
+    )
+    harness, digest = build_harness(home)
+    say(f"harness {digest}")
+    setup = engine_setup.set_up(home, plan, harness, digest, say)
+    now = datetime.datetime.now(datetime.timezone.utc)
+    return make_job(home, plan, run_id or new_run_id(plan, now), setup), harness
+
+
+def bring_home(home: Home, host: Host, job: Job, say: Say) -> Fetched:
+    """Fetch the records of a job's run to where they belong."""
+    fetched = fetch_run(host, home.run(job.run_id), home.data_for(job))
+    what = "sealed, verified" if fetched.sealed else "unfinished, verified so far"
+    say(f"records of {fetched.run_id}: {fetched.directory} ({what}, {fetched.new_bytes} bytes new)")
+    return fetched
