@@ -17,6 +17,7 @@ from records.digest import Digest
 from records.errors import EngineBootError, KitError
 from records.plan import Arm
 from remote import compile_cache, leftover, warmup
+from remote.affinity import on_cpus
 from remote.attachment import keep_compressed
 from remote.context import Context
 from remote.engine import process
@@ -84,7 +85,8 @@ def run_boot(context: Context, boot: BootIdentity) -> str:
     engine: EngineProcess | None = None
     try:
         with context.interruption.shield():
-            engine = process.start(argv, env, log_path, context.scratch, (HOST, port))
+            with on_cpus(context.job.engine_cpus):
+                engine = process.start(argv, env, log_path, context.scratch, (HOST, port))
             leftover.remember(context.scratch, engine)
         _live(context, boot, engine, spec)
         ending = Ending("completed")

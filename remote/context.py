@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from records.digest import Digest
 from records.job import Job
 from records.journal import Journal
 from records.plan import Plan
@@ -22,12 +23,13 @@ from remote.interruption import Interruption
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One run under way. `calibrated_p99_ns` is filled by the calibration, by concurrency."""
+    """One run under way, by the archive of digest `harness`. `calibrated_p99_ns` is filled by the calibration, by concurrency."""
 
     job: Job
     journal: Journal
     adapter: Adapter
     interruption: Interruption
+    harness: Digest
     private_names: tuple[str, ...]
     calibrated_p99_ns: dict[int, int] = field(default_factory=dict)
 

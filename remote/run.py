@@ -26,7 +26,7 @@ from records.journal import Journal
 from records.run_directory import RunDirectory
 from records.seal import write_seal
 from remote import leftover
-from remote.binding import bind_engine, bind_models
+from remote.bind import bind_engine, bind_models
 from remote.boot import BootIdentity, run_boot
 from remote.calibration import calibrate
 from remote.context import Context
@@ -59,8 +59,10 @@ def carry_out(job: Job, interruption: Interruption, harness: Path) -> Progress:
     harness_digest = _digest_of(harness)
     with _open(directory) as journal:
         progress = Progress.of(directory.read())
-        context = Context(job, journal, _adapter(job), interruption, _private_names())
-        _begin(context, progress, harness_digest)
+        context = Context(
+            job, journal, _adapter(job), interruption, harness_digest, _private_names()
+        )
+        _begin(context, progress)
         if not progress.ended:
             _measure(context, progress)
         state = journal.state
@@ -82,7 +84,7 @@ def _open(directory: RunDirectory) -> Journal:
     return Journal.create(directory.events)
 
 
-def _begin(context: Context, progress: Progress, harness_digest: Digest) -> None:
+def _begin(context: Context, progress: Progress) -> None:
     """Record that the run starts or goes on, and end a boot that died with its harness."""
     job = context.job
     if progress.started is None:
@@ -92,7 +94,7 @@ def _begin(context: Context, progress: Progress, harness_digest: Digest) -> None
             synthetic=job.engine.runtime == "reference",
             plan=job.plan,
             plan_digest=job.plan.digest,
-            harness_digest=harness_digest,
+            harness_digest=context.harness,
             python=platform.python_version(),
             clock=context.clock(),
         )
@@ -106,7 +108,7 @@ def _begin(context: Context, progress: Progress, harness_digest: Digest) -> None
             remedy="start a new run for a changed plan",
         )
     killed = leftover.end(context.scratch)
-    context.record(schema.RunResumed(harness_digest, progress.open_boot, context.clock()))
+    context.record(schema.RunResumed(context.harness, progress.open_boot, context.clock()))
     if progress.open_boot:
         cause = f"the harness died in this boot; {killed} processes it left were ended on resume"
         ended = schema.BootEnded(progress.open_boot, "interrupted", cause, "", {}, {})
@@ -155,7 +157,7 @@ def _observe(context: Context, phase: str) -> None:
 
 def _bind(context: Context, phase: str) -> None:
     context.say(f"binding the engine ({phase})")
-    context.record(bind_engine(context.job.engine, phase))
+    context.record(bind_engine(context.job.engine, context.harness, phase))
     for event in bind_models(context.job.models, phase):
         context.record(event)
 
