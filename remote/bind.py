@@ -19,11 +19,13 @@ from remote.binding import binding_of
 def bind_engine(engine: EngineOnHost, harness: Digest, phase: str) -> schema.EngineBound:
     """The engine's binding now. The synthetic engine is the harness itself, bound by its digest."""
     if engine.runtime == "reference":
-        digest, facts = harness, {"distributions": 0}
+        digest = harness
+        facts: dict[str, object] = {"distributions": 0}
     else:
         binding = binding_of(tuple(Path(d) for d in engine.site_directories))
         versions = {d.name: d.version for d in binding.distributions}
-        digest, facts = binding.digest, {"distributions": len(versions), "versions": versions}
+        digest = binding.digest
+        facts = {"distributions": len(versions), "versions": versions}
     return schema.EngineBound(phase, engine.runtime, digest, engine.lock, engine.lock_digest, facts)
 
 

@@ -23,7 +23,10 @@ from remote.interruption import Interruption
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One run under way, by the archive of digest `harness`. `calibrated_p99_ns` is filled by the calibration, by concurrency."""
+    """One run under way, by the archive of digest `harness`.
+
+    `calibrated_p99_ns` is filled by the calibration, by concurrency.
+    """
 
     job: Job
     journal: Journal
