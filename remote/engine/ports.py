@@ -50,13 +50,20 @@ def holder(port: int) -> str:
         if not entry.name.isdigit():
             continue
         try:
-            links = {str(fd.readlink()) for fd in (entry / "fd").iterdir()}
+            links = {_link(fd) for fd in (entry / "fd").iterdir()}
             name = (entry / "comm").read_text().strip()
         except OSError:
             continue
         if any(f"socket:[{inode}]" in links for inode in inodes):
             return f"{name} (pid {entry.name})"
     return "a process that /proc does not show"
+
+
+def _link(descriptor: Path) -> str:
+    try:
+        return str(descriptor.readlink())
+    except FileNotFoundError:  # closed since it was listed, as the one that listed it is
+        return ""
 
 
 def _listening(table: Path, port: int) -> list[str]:
