@@ -71,7 +71,8 @@ class RunDirectory:
                     length=want.lines if want else None,
                 )
         except FileNotFoundError:
-            raise RunFileError(self.events, 0, "missing") from None
+            size = f"{want.lines} lines (from the seal)" if want else "a journal"
+            raise RunFileError(self.events, 0, f"missing; want {size}") from None
         except chain.BrokenLineError as error:
             raise RunFileError(self.events, error.line, error.message) from error
         if want and state.bytes != want.bytes:
@@ -102,7 +103,9 @@ class RunDirectory:
             if path.is_symlink() or (
                 not path.is_dir() and path.relative_to(self.path).as_posix() not in known
             ):
-                yield RunFileError(path, 0, "not named by the seal: it was added afterwards")
+                yield RunFileError(
+                    path, 0, "not named by the seal, so added afterwards; want no such file"
+                )
 
     def read(self) -> Iterator[schema.Envelope]:
         """Decode all events strictly, after the chain was checked. FormatError names the line."""
