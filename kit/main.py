@@ -28,7 +28,7 @@ VERBS = {
     "logs": "What a run's harness printed.",
     "stop": "Stop a run in order; it stays resumable.",
     "fetch-records": "Bring records into records/data, verified.",
-    "models": "The lock of the models.",
+    "models": "The locked models; verify those that stand here.",
     "analyze": "Tables from records.",
     "audit": "Hold records, tables and claims to account.",
     "compare-definitions": "Every tool's latency metrics, from the same records.",

@@ -1,0 +1,68 @@
+# make reproduce [PLAN=smoke-cpu] [HOST=]   run a plan and write its tables
+# make audit                                hold every record and table to account
+PLAN ?= smoke-cpu
+HOST ?=
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEV_READY := $(VENV)/.ready-dev
+
+.DEFAULT_GOAL := help
+.PHONY: help reproduce demo test lint audit bench fetch-records clean
+
+help:
+	@echo 'make reproduce [PLAN=smoke-cpu] [HOST=]  run a plan, bring its records home, write the tables'
+	@echo 'make audit                              hold every record and table to account'
+	@echo 'make demo                               the whole pipeline against the reference server'
+	@echo 'make test | lint | bench                for those who change this project'
+	@echo 'make fetch-records [HOST=]              bring records of sealed runs home'
+	@echo 'make clean                              remove build/ and caches; never records, never .kit/'
+
+reproduce: $(READY)
+	@$(BIN)/kit reproduce --plan '$(PLAN)' --host '$(HOST)'
+
+demo: $(READY)
+	@$(BIN)/kit reproduce --plan demo
+
+audit: $(READY)
+	@$(BIN)/kit audit
+
+fetch-records: $(READY)
+	@$(BIN)/kit fetch-records --host '$(HOST)'
+
+lint: $(DEV_READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest
+
+bench: $(DEV_READY)
+	$(BIN)/python -m tests.bench
+
+clean:
+	rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -path ./$(VENV) -prune -o -path ./.kit -prune -o -name __pycache__ -type d -exec rm -rf {} +
+
+# The environment of the local tool. It is made again when pyproject.toml changes.
+$(VENV)/bin/python:
+	@command -v $(PYTHON) >/dev/null || { echo 'error: no $(PYTHON)'; echo '  try: apt-get install python3 python3-venv'; exit 1; } >&2
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "error: Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) -V 2>&1)"; \
+	  echo '  try: make PYTHON=python3.11 …, or install a newer Python'; exit 1; } >&2
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo 'error: this Python cannot make environments (venv and ensurepip are packaged apart)'; \
+	  echo '  try: apt-get install python3-venv'; exit 1; } >&2
+	@$(PYTHON) -m venv $(VENV)
+
+$(READY): pyproject.toml | $(VENV)/bin/python
+	@echo 'installing the local tool into $(VENV)' >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(DEV_READY): pyproject.toml | $(VENV)/bin/python
+	@echo 'installing the local tool and its checks into $(VENV)' >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(READY)

@@ -1,0 +1,68 @@
+"""`kit models list` and `kit models verify`."""
+
+from __future__ import annotations
+
+import click
+
+from kit.models import read_model_lock, verify
+from kit.options import home, json_option
+from kit.output import print_json, print_table
+
+
+@click.group()
+def command() -> None:
+    """The models that images/models.lock.json binds by digest.
+
+    \b
+    Example:
+      kit models verify
+    """
+
+
+@command.command("list")
+@json_option
+def list_models(as_json: bool) -> None:
+    """List the locked models, and which of them stand here ready for the engine.
+
+    \b
+    Example:
+      kit models list
+    """
+    here = home()
+    lock = read_model_lock(here.root / "images" / "models.lock.json")
+    rows = [
+        {
+            "model": name,
+            "license": model.license,
+            "mib": sum(file.size_bytes for file in model.files.values()) >> 20,
+            "ready": (here.models / name).is_dir(),
+        }
+        for name, model in lock.models.items()
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(("model", "license", "MiB", "ready"), [tuple(row.values()) for row in rows])
+
+
+@command.command("verify")
+@json_option
+def verify_models(as_json: bool) -> None:
+    """Hash every file of the models that stand here, and compare with the lock.
+
+    \b
+    Example:
+      kit models verify
+    """
+    here = home()
+    lock = read_model_lock(here.root / "images" / "models.lock.json")
+    rows = []
+    for name, model in lock.models.items():
+        directory = here.models / name
+        if directory.is_dir():
+            verify(directory, model, remedy=f"rm -r {directory}; then: make reproduce")
+        rows.append({"model": name, "state": "verified" if directory.is_dir() else "not here"})
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(("model", "state"), [tuple(row.values()) for row in rows])

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kit.fetch import fetch_run
+from kit.hosts import LocalHost
+from records.checkpoint import CHECKPOINT_NAME, RUNS_NAME, Checkpoint, parse_runs
+from records.errors import (
+    ChainError,
+    ForeignDirectoryError,
+    FormatError,
+    NotAPrefixError,
+    UnknownRunError,
+)
+from records.run_directory import RunDirectory
+from tests.sealed_run import Shape, make_run, small_plan
+
+RUN = "20261130T100000Z-test-plan-0a1b2c"
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    return make_run(tmp_path / "host" / RUN, small_plan()).path
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "records" / "data"
+
+
+def tree(path: Path) -> dict[str, bytes]:
+    return {p.relative_to(path).as_posix(): p.read_bytes() for p in path.rglob("*") if p.is_file()}
+
+
+def test_a_sealed_run_arrives_whole_and_enters_the_checkpoint(remote: Path, data: Path) -> None:
+    fetched = fetch_run(LocalHost(), remote, data)
+    assert (fetched.sealed, fetched.listed) == (True, True)
+    assert tree(data / RUN) == tree(remote)
+    leaves = parse_runs((data / RUNS_NAME).read_text())
+    assert [leaf.run_id for leaf in leaves] == [RUN]
+    assert Checkpoint.parse((data / CHECKPOINT_NAME).read_text()) == Checkpoint.of(leaves)
+    assert sorted(p.name for p in data.iterdir()) == sorted([RUN, RUNS_NAME, CHECKPOINT_NAME])
+
+
+def test_fetching_again_changes_nothing(remote: Path, data: Path) -> None:
+    fetch_run(LocalHost(), remote, data)
+    before = tree(data)
+    again = fetch_run(LocalHost(), remote, data)
+    assert (again.new_bytes, again.listed) == (0, False)
+    assert tree(data) == before
+
+
+def test_a_second_run_disturbs_nothing(remote: Path, data: Path) -> None:
+    fetch_run(LocalHost(), remote, data)
+    before = tree(data / RUN)
+    other = make_run(remote.parent / f"{RUN[:-1]}d", small_plan()).path
+    fetch_run(LocalHost(), other, data)
+    assert tree(data / RUN) == before
+    assert len(parse_runs((data / RUNS_NAME).read_text())) == 2
+
+
+def test_a_growing_run_is_fetched_up_to_its_last_whole_line_and_completed_later(
+    remote: Path, data: Path
+) -> None:
+    whole = (remote / "events.jsonl").read_bytes()
+    seal = (remote / "seal.json").read_bytes()
+    cut = whole.index(b"\n", len(whole) // 2) + 1
+    (remote / "seal.json").unlink()
+    (remote / "events.jsonl").write_bytes(whole[: cut + 30])
+    first = fetch_run(LocalHost(), remote, data)
+    assert not first.sealed
+    assert (data / RUN / "events.jsonl").read_bytes() == whole[:cut]
+    assert not (data / RUNS_NAME).exists()
+    (remote / "events.jsonl").write_bytes(whole)
+    (remote / "seal.json").write_bytes(seal)
+    second = fetch_run(LocalHost(), remote, data)
+    assert (second.sealed, second.new_bytes) == (True, len(whole) - cut)
+    assert tree(data / RUN) == tree(remote)
+
+
+@pytest.mark.parametrize("name", ["events.jsonl", "seal.json"])
+def test_a_run_edited_where_it_was_made_is_refused(name: str, remote: Path, data: Path) -> None:
+    raw = bytearray((remote / name).read_bytes())
+    raw[len(raw) // 2] ^= 1
+    (remote / name).write_bytes(raw)
+    with pytest.raises((ChainError, FormatError)):
+        fetch_run(LocalHost(), remote, data)
+    assert not (data / RUN).exists()
+    assert not (data / RUNS_NAME).exists()
+
+
+def test_local_records_that_were_edited_stop_the_fetch(remote: Path, data: Path) -> None:
+    fetch_run(LocalHost(), remote, data)
+    for name in sorted(tree(remote)):
+        path = data / RUN / name
+        honest = path.read_bytes()
+        path.write_bytes(honest[:-2] + bytes([honest[-2] ^ 1]) + honest[-1:])
+        before = tree(data)
+        with pytest.raises(NotAPrefixError) as caught:
+            fetch_run(LocalHost(), remote, data)
+        assert f"{name} differs from byte {len(honest) - 1}" in caught.value.message
+        assert tree(data) == before
+        path.write_bytes(honest)
+
+
+def test_a_longer_local_journal_is_no_prefix(remote: Path, data: Path) -> None:
+    fetch_run(LocalHost(), remote, data)
+    with (data / RUN / "events.jsonl").open("ab") as file:
+        file.write(b"{}\n")
+    with pytest.raises(NotAPrefixError, match=r"events\.jsonl differs from byte"):
+        fetch_run(LocalHost(), remote, data)
+
+
+def test_a_file_that_only_stands_here_is_no_prefix(remote: Path, data: Path) -> None:
+    fetch_run(LocalHost(), remote, data)
+    (data / RUN / "logs" / "more.log").write_bytes(b"x")
+    with pytest.raises(NotAPrefixError, match="is here, but not where the run was made"):
+        fetch_run(LocalHost(), remote, data)
+
+
+def test_a_link_on_the_host_is_refused(remote: Path, data: Path) -> None:
+    log = next((remote / "logs").iterdir())
+    copy = remote.parent / "copy"
+    shutil.copy(log, copy)
+    log.unlink()
+    log.symlink_to(copy)
+    with pytest.raises(ChainError):
+        fetch_run(LocalHost(), remote, data)
+
+
+def test_a_run_under_another_name_is_foreign(remote: Path, data: Path) -> None:
+    renamed = remote.rename(remote.with_name("another-name"))
+    with pytest.raises(ForeignDirectoryError, match="holds run"):
+        fetch_run(LocalHost(), renamed, data)
+
+
+def test_a_directory_without_a_journal_is_no_run(tmp_path: Path, data: Path) -> None:
+    empty = tmp_path / "host" / "empty"
+    empty.mkdir(parents=True)
+    with pytest.raises(UnknownRunError):
+        fetch_run(LocalHost(), empty, data)
+    assert list(data.iterdir()) == []
+
+
+def test_an_interrupted_run_verifies_as_it_is(tmp_path: Path, data: Path) -> None:
+    path = make_run(tmp_path / "host" / RUN, small_plan(), Shape(seal=False)).path
+    assert not fetch_run(LocalHost(), path, data).sealed
+    assert RunDirectory(data / RUN).verify_chain().lines > 0

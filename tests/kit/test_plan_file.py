@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from kit.plan_file import load_plan, parse_plan
+from kit.toml_lines import key_lines, line_of
+from records import canonical
+from records.decode import from_object, to_object
+from records.errors import PlanError
+from records.plan import Plan, boot_order
+
+PLANS = Path(__file__).parents[2] / "kit" / "plans"
+SMOKE = (PLANS / "smoke-cpu.toml").read_text()
+
+
+@pytest.mark.parametrize("path", sorted(PLANS.glob("*.toml")), ids=lambda p: p.stem)
+def test_every_plan_of_the_kit_decodes_and_survives_its_canonical_form(path: Path) -> None:
+    plan = load_plan(path)
+    assert plan.id == path.stem
+    assert from_object(Plan, canonical.decode(canonical.encode(to_object(plan)))) == plan
+
+
+def test_smoke_cpu_asks_what_the_main_job_needs() -> None:
+    plan = load_plan(PLANS / "smoke-cpu.toml")
+    assert [arm.id for arm in plan.arms] == ["draft", "ngram", "none"]
+    assert plan.blocks >= 2
+    assert [w.load.concurrency for w in plan.windows] == [1, 8]
+    assert plan.arms[0].draft_model == "smollm2-135m-draft25"
+    assert plan.arms[0].args[-1] == "detailed"  # the arm's own come after the defaults
+    assert plan.arms[2].args[-1] != "detailed"
+    assert all(w.sampling.temperature == 0 and not w.prompts.unique for w in plan.windows)
+
+
+def test_l4_confounds_has_the_published_boots_thresholds_and_dtypes() -> None:
+    plan = load_plan(PLANS / "l4-confounds.toml")
+    assert plan.blocks == 12
+    assert (min(plan.thresholds_ms), max(plan.thresholds_ms)) == (20, 75)
+    assert {w.load.concurrency for w in plan.windows} == {1, 64}
+    assert {arm.factors["kv"] for arm in plan.arms} == {"bf16", "fp8_e4m3"}
+    assert len(boot_order(plan)) == 12 * len(plan.arms)
+    assert plan.requirements.compute_capability == Decimal("8.9")
+
+
+def edited(old: str, new: str) -> tuple[str, int]:
+    """The smoke plan with one edit, and the line where it stands."""
+    assert old in SMOKE
+    return SMOKE.replace(old, new, 1), SMOKE[: SMOKE.index(old)].count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("blocks = 2", "blokcs = 2", "unknown key 'blokcs'; nearest known key: 'blocks'"),
+        ("memory_mib = 5000", "memory_mib = 5.5", "expected int, got float '5.5'"),
+        ('version = "0.29.0"', "version = 0.29", "expected str, got float '0.29'"),
+        ('version = "0.29.0"', "version = 2026-11-30", "expected str, got date"),
+        ("temperature = 0.0", 'temperature = "0"', "expected a number, got str '0'"),
+        ("temperature = 0.0", "temperature = true", "expected a number, got bool"),
+        ("temperature = 0.0", "temprature = 0.0", "nearest known key: 'temperature'"),
+        ("ignore_eos = true", "ignore_eos = 1", "expected bool, got int"),
+        ('{ kind = "closed", concurrency = 1, requests = 8 }', "3", "expected an object"),
+        ("requests = 40", "reqests = 40", "nearest known key: 'requests'"),
+        ("concurrency = 8,", "concurrency = 0,", "concurrency must be at least 1"),
+        ("seed = 20261130", "seed = ", "not TOML"),
+        ('id = "ngram"', 'id = "N gram"', "arm id 'N gram'"),
+        ('factors = { speculation = "none" }', 'factors = { graphs = "x" }', "same factors"),
+    ],
+)
+def test_a_mistake_is_named_with_file_line_and_what_was_meant(
+    old: str, new: str, words: str
+) -> None:
+    text, line = edited(old, new)
+    with pytest.raises(PlanError) as caught:
+        parse_plan(text, "my.toml")
+    told = f"{caught.value.message} {caught.value.remedy}"
+    assert words in told
+    first = told.partition(": ")[0]
+    # Problems of a table as a whole stand at the line of its header, at most a few above.
+    assert first.startswith("my.toml:")
+    assert line - 6 <= int(first.removeprefix("my.toml:")) <= line
+
+
+def test_an_exact_line_for_a_key_of_its_own() -> None:
+    text, line = edited("client_cpu_ppm = 500_000", "client_cpu_pmm = 500_000")
+    with pytest.raises(PlanError, match=rf"^x\.toml:{line}: .*nearest known key: 'client_cpu_ppm'"):
+        parse_plan(text, "x.toml")
+
+
+def test_a_missing_key_is_named_at_its_table() -> None:
+    text, line = edited("top_k = 0\n", "")
+    with pytest.raises(PlanError, match="missing key 'top_k'") as caught:
+        parse_plan(text, "x.toml")
+    assert int(caught.value.message.split(":")[1]) < line
+
+
+def test_an_end_of_file_inside_a_string_has_a_line() -> None:
+    with pytest.raises(PlanError, match=r"^x\.toml:\d+: not TOML"):
+        parse_plan('id = """never closed\n', "x.toml")
+
+
+def test_a_missing_file_says_how_to_list_plans(tmp_path: Path) -> None:
+    with pytest.raises(PlanError) as caught:
+        load_plan(tmp_path / "none.toml")
+    assert caught.value.remedy == "list the plans with: kit plan list"
+
+
+def test_integers_pass_for_decimals_and_keep_their_text() -> None:
+    text, _ = edited("temperature = 0.0", "temperature = 1")
+    assert parse_plan(text, "x").windows[0].sampling.temperature == Decimal(1)
+
+
+def test_a_speculative_table_becomes_the_engines_json_with_its_numbers() -> None:
+    text, _ = edited("num_speculative_tokens = 4 }", "num_speculative_tokens = 4, length = 3.2 }")
+    config = parse_plan(text, "x").arms[0].speculative_config
+    assert config.startswith('{"length":3.2,"method":"draft_model"')
+
+
+def test_lines_pass_over_strings_arrays_comments_and_inline_tables() -> None:
+    text = (
+        'a = "no # comment" # [x]\n'
+        "b = [ # first\n  '[[not a table]]',\n  { c = 1 },\n]\n"
+        'd = """\n[e]\nf = 1\n""""\n'
+        "[t.'q k']\n"
+        "g.h = 1\n"
+        "[[arr]]\ni = 1\n[arr.sub]\nj = 2\n[[arr]]\ni = 3\n"
+    )
+    lines = key_lines(text)
+    assert lines == {
+        "$": 1,
+        "$.a": 1,
+        "$.b": 2,
+        "$.d": 6,
+        "$.t.q k": 10,
+        "$.t.q k.g": 11,
+        "$.t.q k.g.h": 11,
+        "$.arr[0]": 12,
+        "$.arr[0].i": 13,
+        "$.arr[0].sub": 14,
+        "$.arr[0].sub.j": 15,
+        "$.arr[1]": 16,
+        "$.arr[1].i": 17,
+    }
+    assert line_of(lines, "$.b[1].c") == 2
+    assert line_of(lines, "$.arr[1].k.l") == 16
+    assert line_of(lines, "$.nowhere") == 1
