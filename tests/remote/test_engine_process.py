@@ -107,23 +107,28 @@ def test_a_deaf_engine_is_killed_after_the_grace_period(boot: Boot) -> None:
 
 
 def children(engine: process.EngineProcess) -> list[int]:
-    text = engine.log_path.read_text()
-    return [int(line.split()[1]) for line in text.splitlines() if line.startswith("child ")]
+    """The three that mode `children` starts, once all have said so."""
+    for _ in range(1500):
+        lines = engine.log_path.read_text().split("\n")[:-1]
+        pids = [int(line.split()[1]) for line in lines if line.startswith("child ")]
+        if len(pids) == 3:
+            return pids
+        time.sleep(0.02)
+    raise AssertionError(engine.log_path.read_text())
 
 
 def test_children_that_ignore_sigint_or_left_the_session_go_too(boot: Boot) -> None:
     port = ports.free_port()
     engine = boot("children", port)
     wait(engine, port)
-    while len(children(engine)) < 3:
-        time.sleep(0.02)
-    assert {p.pid for p in engine.members()} >= {engine.pid, *children(engine)}
+    started = children(engine)
+    assert {p.pid for p in engine.members()} >= {engine.pid, *started}
     report = process.stop(engine, grace_ns=SECOND_NS // 2)
     assert report.signals == ("SIGINT", "SIGKILL")
     assert report.exit_status == 0
     assert report.processes_seen >= 4
     assert not report.survivors
-    left = [proctree.read(pid) for pid in children(engine)]
+    left = [proctree.read(pid) for pid in started]
     assert not [p for p in left if p is not None and p.alive]
 
 
@@ -131,13 +136,12 @@ def test_children_of_a_killed_server_are_found(boot: Boot) -> None:
     port = ports.free_port()
     engine = boot("children", port)
     wait(engine, port)
-    while len(children(engine)) < 3:
-        time.sleep(0.02)
+    started = children(engine)
     os.kill(engine.pid, signal.SIGKILL)
     while engine.exit_status() is None:
         time.sleep(0.02)
     leak = clean.prove_clean(engine, (HOST, port), timeout_ns=0)
-    assert len(leak.leaks) == 3
+    assert len(leak.leaks) == len(started)
     with pytest.raises(EngineLeakError, match="process python"):
         clean.require_clean(leak)
     assert not process.stop(engine, grace_ns=0).survivors
