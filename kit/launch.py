@@ -1,6 +1,7 @@
 """Make a job of a plan on a host, start its harness, or find the one that is under way.
 
-Invariant: a plan digest has at most one unfinished run here; starting the plan again continues it.
+Invariant: starting a plan again continues its newest run while that is unfinished, unless a new one
+is asked for; what an earlier run recorded is never touched.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from kit import zipapp
 from kit.engine_setup import EngineSetup
 from kit.home import Home
 from kit.hosts import Host, Running
-from records import canonical
+from records import canonical, chain
 from records.decode import from_object, to_object
 from records.digest import Digest
-from records.errors import FormatError, ProvisionError, RunBusyError
+from records.errors import ChainError, FormatError, ProvisionError, RunBusyError
 from records.job import Job
 from records.journal import is_busy
 from records.plan import Plan
@@ -52,11 +53,13 @@ def jobs(home: Home, say: Say) -> Iterator[Job]:
 
 
 def unfinished(home: Home, plan: Plan, say: Say) -> Job | None:
-    """The newest run of exactly this plan that is not sealed."""
+    """The newest run of exactly this plan, unless it is sealed. Older ones were given up for it."""
     found = None
     for job in jobs(home, say):
-        if job.plan.digest == plan.digest and not RunDirectory(home.run(job.run_id)).is_sealed:
+        if job.plan.digest == plan.digest:
             found = job
+    if found is not None and RunDirectory(home.run(found.run_id)).is_sealed:
+        return None
     return found
 
 
@@ -74,6 +77,22 @@ def running_harness(home: Home, host: Host, run_id: str) -> Running | None:
             remedy=f"wait for it: kit status {run_id}",
         )
     return running
+
+
+def require_intact(events: Path) -> None:
+    """ChainError unless every whole line of an unfinished journal is what was written.
+
+    A torn last line is no edit: the harness cuts it off and says so in an event.
+    """
+    if not events.exists():
+        return
+    with events.open("rb") as file:
+        try:
+            chain.verify(line for line in file if line.endswith(b"\n"))
+        except chain.BrokenLineError as error:
+            raise ChainError(
+                f"{events}: {error.message}", "its records stay as they are; begin anew with --new"
+            ) from error
 
 
 def make_job(home: Home, plan: Plan, run_id: str, setup: EngineSetup) -> Job:

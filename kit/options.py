@@ -40,6 +40,13 @@ def host_option(function: F) -> F:
     )(function)
 
 
+def new_option(function: F) -> F:
+    """--new."""
+    return click.option(
+        "--new", is_flag=True, help="Begin a new run even if one of this plan is unfinished."
+    )(function)
+
+
 def json_option(function: F) -> F:
     """--json."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")(

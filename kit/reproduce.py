@@ -21,6 +21,7 @@ from kit.launch import (
     build_harness,
     make_job,
     new_run_id,
+    require_intact,
     running_harness,
     start,
     unfinished,
@@ -28,6 +29,7 @@ from kit.launch import (
 from records.errors import BootsFailedError
 from records.job import Job
 from records.plan import Plan
+from records.run_directory import RunDirectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +51,31 @@ def require_complete(ending: Ending) -> None:
         )
 
 
-def reproduce(home: Home, host: Host, plan: Plan, say: Say) -> Reproduced:
+def reproduce(home: Home, host: Host, plan: Plan, say: Say, *, new: bool = False) -> Reproduced:
     """Carry the plan out on the host, or finish it, and bring the records home."""
-    started, watch = begin(home, host, plan, say)
+    started, watch = begin(home, host, plan, say, new=new)
     ending = follow(home, started, watch, say)
     return Reproduced(
         ending, bring_home(home, host, started.job, say), home.tables_for(started.job)
     )
 
 
-def begin(home: Home, host: Host, plan: Plan, say: Say) -> tuple[Started, Watch]:
-    """Attach to the plan's run if it is under way; otherwise start or resume it."""
+def begin(
+    home: Home, host: Host, plan: Plan, say: Say, *, new: bool = False
+) -> tuple[Started, Watch]:
+    """Attach to the plan's run if it is under way; otherwise resume it, or start one.
+
+    `new` gives an unfinished run up, but never one that is under way.
+    """
     old = unfinished(home, plan, say)
-    watch = None
+    running = watch = None
     if old is not None:
         running = running_harness(home, host, old.run_id)
+        if new and running is None:
+            say(f"giving up unfinished run {old.run_id}; its records stay")
+            old = None
+    if old is not None:
+        require_intact(RunDirectory(home.run(old.run_id)).events)
         watch = Watch.begin(home.run(old.run_id))
         done = f"{watch.state.done} of {watch.state.total} boots done"
         if running is not None:

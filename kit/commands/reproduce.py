@@ -9,7 +9,7 @@ import click
 from analysis.publish import write_run_tables, write_tables
 from analysis.reading import read_run
 from kit.hosts import parse_host
-from kit.options import find_plan, home, host_option, json_option, plan_option
+from kit.options import find_plan, home, host_option, json_option, new_option, plan_option
 from kit.output import print_json, say
 from kit.reproduce import Reproduced, reproduce, require_complete
 from records.run_directory import RunDirectory
@@ -18,8 +18,9 @@ from records.run_directory import RunDirectory
 @click.command()
 @plan_option
 @host_option
+@new_option
 @json_option
-def command(plan_name: str, host_name: str, as_json: bool) -> None:
+def command(plan_name: str, host_name: str, new: bool, as_json: bool) -> None:
     """Do the whole job: install, run, bring the records home, write the tables.
 
     A run of the same plan that has not ended is resumed. Ctrl-C stops in order.
@@ -30,7 +31,8 @@ def command(plan_name: str, host_name: str, as_json: bool) -> None:
       kit reproduce --plan smoke-cpu --json
     """
     here = home()
-    done = reproduce(here, parse_host(host_name), find_plan(here, plan_name), say)
+    plan = find_plan(here, plan_name)
+    done = reproduce(here, parse_host(host_name), plan, say, new=new)
     say("writing the tables")
     files = _tables(done)
     if as_json:

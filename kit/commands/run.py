@@ -6,7 +6,7 @@ import click
 
 from kit.follow import follow
 from kit.hosts import parse_host
-from kit.options import find_plan, home, host_option, json_option, plan_option
+from kit.options import find_plan, home, host_option, json_option, new_option, plan_option
 from kit.output import print_json, say
 from kit.reproduce import begin, require_complete
 
@@ -15,8 +15,9 @@ from kit.reproduce import begin, require_complete
 @plan_option
 @host_option
 @click.option("--detach", is_flag=True, help="Return as soon as the harness has started.")
+@new_option
 @json_option
-def command(plan_name: str, host_name: str, detach: bool, as_json: bool) -> None:
+def command(plan_name: str, host_name: str, detach: bool, new: bool, as_json: bool) -> None:
     """Start a plan's run, or resume the one that has not ended, and follow it.
 
     The run goes on when this terminal closes. Ctrl-C stops it in order; it stays resumable.
@@ -28,7 +29,7 @@ def command(plan_name: str, host_name: str, detach: bool, as_json: bool) -> None
     """
     here = home()
     plan = find_plan(here, plan_name)
-    started, watch = begin(here, parse_host(host_name), plan, say)
+    started, watch = begin(here, parse_host(host_name), plan, say, new=new)
     run_id = started.job.run_id
     if detach:
         if as_json:

@@ -65,9 +65,9 @@ def _told(run: RunDirectory) -> dict[str, Any]:
 def _word(run: RunDirectory, state: RunState) -> str:
     if run.is_sealed:
         return "sealed"
-    if run.events.exists() and is_busy(run.events):
-        return state.phase
-    return "interrupted"
+    if not run.events.exists():
+        return "not begun"
+    return state.phase if is_busy(run.events) else "interrupted"
 
 
 def _left(run: RunDirectory, now_ns: int) -> str:
