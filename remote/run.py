@@ -26,7 +26,7 @@ from records.journal import Journal
 from records.run_directory import RunDirectory
 from records.seal import write_seal
 from remote import leftover
-from remote.bind import bind_engine, bind_models
+from remote.binding import bind_engine, bind_models
 from remote.boot import BootIdentity, run_boot
 from remote.calibration import calibrate
 from remote.context import Context
@@ -157,7 +157,12 @@ def _observe(context: Context, phase: str) -> None:
 
 def _bind(context: Context, phase: str) -> None:
     context.say(f"binding the engine ({phase})")
-    context.record(bind_engine(context.job.engine, context.harness, phase))
+    engine = context.job.engine
+    if engine.runtime == "reference":  # it comes in the harness archive and is bound with it
+        bound = schema.EngineBound(phase, engine.runtime, context.harness, "", context.harness, {})
+    else:
+        bound = bind_engine(engine, phase)
+    context.record(bound)
     for event in bind_models(context.job.models, phase):
         context.record(event)
 
