@@ -22,8 +22,8 @@ from records.errors import ProvisionError
 ENGINE_PYTHON = "3.11"
 MARKER = "engine-environment.json"
 RETRY = (
-    "make reproduce  (it goes on from what was already downloaded); where PyTorch's index cannot be "
-    "reached: PIP_FIND_LINKS=DIRECTORY_WITH_THE_TORCH_WHEEL make reproduce"
+    "make reproduce  (it goes on from what was already downloaded); where PyTorch's index cannot "
+    "be reached: PIP_FIND_LINKS=DIRECTORY_WITH_THE_TORCH_WHEEL make reproduce"
 )
 
 _TORCH = re.compile(r"^torch==\S+\+cpu(?: \\\n)?(?:\s+--hash=sha256:[0-9a-f]{64}(?: \\\n)?)+", re.M)
