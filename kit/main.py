@@ -28,6 +28,7 @@ VERBS = {
     "logs": "What a run's harness printed.",
     "stop": "Stop a run in order; it stays resumable.",
     "fetch-records": "Bring records into records/data, verified.",
+    "job": "Write harness and job for a host without a network.",
     "models": "The locked models; verify those that stand here.",
     "analyze": "Tables from records.",
     "audit": "Hold records, tables and claims to account.",

@@ -1,0 +1,62 @@
+"""`kit job`."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path, PurePosixPath
+
+import click
+
+from kit.launch import build_harness, new_run_id
+from kit.offline_host import OfflineHost, job_for
+from kit.options import find_plan, home, json_option, plan_option
+from kit.output import print_json
+from records import canonical
+from records.decode import to_object
+
+
+@click.command()
+@plan_option
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory to fill.")
+@click.option("--root", type=PurePosixPath, required=True, help="Working directory on the host.")
+@click.option("--python", type=PurePosixPath, required=True, help="The engine's Python there.")
+@click.option(
+    "--site", type=PurePosixPath, multiple=True, required=True,
+    help="Directory of installed distributions there; repeat it, first found first.",
+)  # fmt: skip
+@click.option("--client-cpus", default="", help="Processors for the client, such as 14,15.")
+@click.option("--engine-cpus", default="", help="Processors for the engine, such as 0-13.")
+@json_option
+def command(
+    plan_name: str,
+    out: Path,
+    root: PurePosixPath,
+    python: PurePosixPath,
+    site: tuple[PurePosixPath, ...],
+    client_cpus: str,
+    engine_cpus: str,
+    as_json: bool,
+) -> None:
+    """Write the harness and a job for a host that this machine cannot reach.
+
+    Carry both there and run: python3 -I -S harness.pyz run job.json. The same command continues a
+    run that was stopped. Bring the run directory back and take it in with kit fetch-records --from.
+
+    \b
+    Example:
+      kit job --plan sm90-pilot --out carry --root /root/kit --python /usr/bin/python3 \\
+          --site /root/site --client-cpus 14,15 --engine-cpus 0-13
+    """
+    here = home()
+    plan = find_plan(here, plan_name)
+    host = OfflineHost(root, python, site, client_cpus, engine_cpus)
+    run_id = new_run_id(plan, datetime.datetime.now(datetime.timezone.utc))
+    job = job_for(here, plan, run_id, host)
+    archive, digest = build_harness(here)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "harness.pyz").write_bytes(archive.read_bytes())
+    (out / "job.json").write_bytes(canonical.encode(to_object(job)))
+    if as_json:
+        print_json({"run_id": run_id, "harness": str(digest), "directory": str(out)})
+    else:
+        click.echo(f"{run_id}: {out}/harness.pyz ({digest}), {out}/job.json")
