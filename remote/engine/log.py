@@ -68,7 +68,9 @@ _GRAPH_MISS = re.compile(r"Compiling a graph for compile range")
 _NO_COMPILE = re.compile(r"Enforce eager set, disabling torch\.compile")
 _STALE = re.compile(r"Compiling model again due to a load failure")
 _INIT = re.compile(r"init engine \([^)]*\) took ([\d.]+) s(?: \(compilation: ([\d.]+) s)?")
-_JIT = re.compile(r"(?P<maker>\w+) (?:\w+ )*JIT compilation during inference: (?P<kernel>[^\s(]+)")
+_JIT = re.compile(
+    r"(?P<maker>\w+) (?:kernel )?JIT compilation during inference: (?P<kernel>[^\s(]+)"
+)
 _AUTOTUNED = re.compile(r"Triton autotuning for function (?P<kernel>\w+)")
 _READY = re.compile(r"Application startup complete\.")
 _SERVING = re.compile(r"Starting vLLM server on (\S+)")
@@ -182,7 +184,7 @@ def jit_lines(text: bytes | str, first_number: int = 1) -> tuple[JitLine, ...]:
 def _jit(lines: Iterable[LogLine]) -> tuple[JitLine, ...]:
     found = []
     for line in lines:
-        if match := _JIT.search(line.message):
+        if match := _JIT.match(line.message):
             found.append(JitLine(line.number, match["maker"], match["kernel"].rstrip(".")))
         elif match := _AUTOTUNED.search(line.message):
             found.append(JitLine(line.number, "Triton autotuner", match["kernel"]))

@@ -108,8 +108,7 @@ def start(
         require_port_free(*listen)
     proctree.adopt_orphans()
     try:
-        # O_APPEND: the engine's processes share this file, and each line must land whole.
-        log = open(log_path, "xb", opener=_append)  # noqa: SIM115
+        log = log_path.open("xb")
     except OSError as error:
         raise EngineBootError(f"cannot create the engine's log: {error}") from error
     with log, _default_interrupt():
@@ -235,10 +234,6 @@ def _boot_error(engine: EngineProcess, what: str) -> EngineBootError:
         f"{what}: {cause_of_death(log)}\nlast lines of its log:\n{lines}",
         remedy=f"read the whole log: {engine.log_path.name}",
     )
-
-
-def _append(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_APPEND, 0o644)
 
 
 def _how(status: int) -> str:

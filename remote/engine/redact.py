@@ -49,7 +49,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(
             rf"(?i)(?<![A-Za-z0-9-])({_CREDENTIAL}{_QUOTE}?[ \t]*[:=][ \t]*\[?)"
             rf"(?:({_QUOTE}){_INSIDE}(?:{_QUOTE},[ \t]*{_QUOTE}{_INSIDE})*"
-            rf"|(?!(?:None|True|False|null|true|false)\b){_BARE})"
+            rf"|(?!\[|(?:None|True|False|null|true|false)\b){_BARE})"
         ),
         rf"\1\2{MARK}",
     ),
@@ -73,9 +73,18 @@ def redact(text: str, names: Iterable[str] = ()) -> str:
     for name in sorted((n for n in names if len(n) > 2), key=len, reverse=True):
         if name not in MARK:
             text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", MARK, text)
+    # What one rule hides may bare the start of another's match. It ends: each pass that changes
+    # anything leaves less text outside the marks.
+    while (cleaned := _pass(text)) != text:
+        text = cleaned
+    return text
+
+
+def _pass(text: str) -> str:
+    text = _ADDRESS.sub(_address, text)
     for pattern, replacement in _RULES:
         text = pattern.sub(replacement, text)
-    return _ADDRESS.sub(_address, text)
+    return text
 
 
 def redact_value(value: Any, names: Iterable[str] = ()) -> Any:

@@ -12,6 +12,11 @@ import sys
 import time
 
 
+def say(text: str) -> None:
+    """One line in one write: the processes share a file, and PYTHONUNBUFFERED splits print's."""
+    os.write(1, f"{text}\n".encode())
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     """200 for /health, 503 for the first requests in mode `slow`."""
 
@@ -25,7 +30,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        print("request", flush=True)
+        say("request")
 
 
 def idle_child(leave_session: bool, orphan: bool) -> None:
@@ -37,7 +42,7 @@ def idle_child(leave_session: bool, orphan: bool) -> None:
     if orphan and os.fork():
         os._exit(0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    print(f"child {os.getpid()}", flush=True)
+    say(f"child {os.getpid()}")
     while True:
         time.sleep(60)
 
@@ -45,11 +50,11 @@ def idle_child(leave_session: bool, orphan: bool) -> None:
 def main(mode: str, port: int) -> None:
     """Serve until SIGINT, or do what the mode says."""
     if mode == "die":
-        print("(EngineCore pid=7) ERROR 11-30 09:00:00 [core.py:1] ValueError: no such dtype")
-        print("RuntimeError: Engine core initialization failed. See root cause above.", flush=True)
+        say("(EngineCore pid=7) ERROR 11-30 09:00:00 [core.py:1] ValueError: no such dtype")
+        say("RuntimeError: Engine core initialization failed. See root cause above.")
         sys.exit(3)
     if mode == "silent":
-        print("loading", flush=True)
+        say("loading")
         time.sleep(600)
     if mode == "deaf":
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -61,11 +66,11 @@ def main(mode: str, port: int) -> None:
     if mode == "slow":
         Handler.unready = 3
     server = http.server.HTTPServer(("127.0.0.1", port), Handler)
-    print("Application startup complete.", flush=True)
+    say("Application startup complete.")
     try:
         server.serve_forever(poll_interval=0.05)
     except KeyboardInterrupt:
-        print("shutdown", flush=True)
+        say("shutdown")
 
 
 if __name__ == "__main__":
