@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import itertools
 import sys
 from collections.abc import Iterator
@@ -105,6 +106,11 @@ def _dynamic(node: ast.Call) -> list[str]:
 @pytest.fixture(scope="module")
 def graph() -> grimp.ImportGraph:
     """The import graph of all five packages, TYPE_CHECKING imports included."""
+    for package in LAYERS:
+        spec = importlib.util.find_spec(package)
+        origin = spec.origin if spec else None
+        # tests/ mirrors the sources: on sys.path before the root it would stand in for them.
+        assert origin == str(ROOT / package / "__init__.py"), f"{package} is read from {origin}"
     return grimp.build_graph(*LAYERS, cache_dir=None, include_external_packages=True)
 
 

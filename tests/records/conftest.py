@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from records import schema
 from records.digest import Digest
@@ -27,6 +28,10 @@ from records.plan import (
 )
 from records.run_directory import RunDirectory
 from records.seal import write_seal
+
+# These examples flush to a disk that others use too; how long that takes proves nothing.
+settings.register_profile("records", deadline=None)
+settings.load_profile("records")
 
 RUN_ID = "20261130-sample"
 LOG = gzip.compress(b"engine says: ready\n" * 3, mtime=0)
