@@ -11,14 +11,18 @@ layout, not on the wheel. Left out:
 
 - rows without a hash: RECORD itself and compiled bytecode;
 - any .pyc;
-- `../bin/…`: scripts, whose first line an installer rewrites to the path of the interpreter;
+- `../bin/…`, and `bin/…` (where `--target` installs put them): scripts, whose first line an
+  installer rewrites to the path of the interpreter;
 - absolute paths;
 - INSTALLER, REQUESTED, direct_url.json, uv_cache.json, uv_build.json in the .dist-info directory.
+
+One limit: files that a wheel keeps outside the site directory (its `data`) lie inside it after a
+`--target` install, so the few distributions with such files have another digest there.
 
 So a shell gives the same digest, from inside a .dist-info directory:
 
     export LC_ALL=C; tr -d '\\r' < RECORD | sed 's/,[0-9]*$//' | grep ',sha[0-9]*=' |
-    sed -E 's#^(\\.\\./)+#../#' | grep -vE '^\\.\\./bin/|^/|\\.pyc,' |
+    sed -E 's#^(\\.\\./)+#../#' | grep -vE '^(\\.\\./)?bin/|^/|\\.pyc,' |
     grep -vE '\\.dist-info/(INSTALLER|REQUESTED|direct_url\\.json|uv_(cache|build)\\.json),' |
     sort -u | sha256sum
 """
@@ -90,7 +94,7 @@ def _place_free(path: str) -> str | None:
     if folder.endswith(".dist-info") and file in _INSTALLER_FILES:
         return None
     path = re.sub(r"^(?:\.\./)+", "../", path)
-    return None if path.startswith("../bin/") else path
+    return None if path.startswith(("../bin/", "bin/")) else path
 
 
 def _quoted(path: str) -> str:

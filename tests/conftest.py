@@ -1,0 +1,51 @@
+"""A tiny wheel, made on the spot, for the tests that install something for real."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+TinyWheel = Callable[..., Path]
+
+
+@pytest.fixture
+def tiny_wheel(tmp_path: Path) -> TinyWheel:
+    """tiny_wheel(name, files) writes name-1.0 with a console script, `files`, a library in its data."""
+
+    def make(name: str, files: Mapping[str, bytes], data: bool = True) -> Path:
+        info = f"{name}-1.0.dist-info"
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n"
+        content = {
+            **files,
+            f"{info}/METADATA": metadata.encode(),
+            f"{info}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            f"{info}/entry_points.txt": f"[console_scripts]\n{name} = {name}:main\n".encode(),
+        }
+        if data:
+            content[f"{name}-1.0.data/data/lib/lib{name}.so"] = b"\x7fELF" + name.encode()
+        text = io.StringIO()
+        rows = csv.writer(text, lineterminator="\n")
+        rows.writerows((path, _hash(data), len(data)) for path, data in content.items())
+        rows.writerow((f"{info}/RECORD", "", ""))
+        content[f"{info}/RECORD"] = text.getvalue().encode()
+        directory = tmp_path / "wheels"
+        directory.mkdir(exist_ok=True)
+        wheel = directory / f"{name}-1.0-py3-none-any.whl"
+        with zipfile.ZipFile(wheel, "w") as archive:
+            for path, data in content.items():
+                archive.writestr(path, data)
+        return wheel
+
+    return make
+
+
+def _hash(data: bytes) -> str:
+    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=")
+    return f"sha256={digest.decode()}"
