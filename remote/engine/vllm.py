@@ -29,9 +29,9 @@ _DECIDING = (
     "VLLM_", "TORCH", "PYTORCH_", "TRITON_", "FLASHINFER_", "NCCL_", "CUDA_", "OMP_", "MKL_",
     "KMP_", "LD_PRELOAD", "HF_", "TRANSFORMERS_", "PYTHON", "CUBLAS_",
 )  # fmt: skip
-# Offline: the model is on disk. No telemetry. No colours: the log is read by a parser. Output stays
-# buffered (no PYTHONUNBUFFERED): a log record is flushed whole, so that the engine's processes, which
-# share one file, do not write into each other's lines.
+# Offline: the model is on disk. No telemetry. No colours: the log is read by a parser. Output
+# stays buffered (no PYTHONUNBUFFERED): a log record is then flushed whole, so that the processes of
+# the engine, which share one file, do not write into each other's lines.
 _FIXED = {
     "HF_HUB_OFFLINE": "1",
     "TRANSFORMERS_OFFLINE": "1",
