@@ -11,6 +11,7 @@ made under build/tables/ when wanted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from analysis.reading import Run, read_run, sealed_runs
@@ -24,16 +25,35 @@ def write_tables(data: Path, out: Path) -> list[Path]:
     ChainError, FormatError: a run's records do not hold; nothing of it is written.
     """
     runs = [read_run(directory) for directory in sealed_runs(data)]
-    real = [run for run in runs if not run.started.synthetic]
-    written = [path for run in real for path in write_run_tables(run, out)]
-    for name, pool in pools(real):
-        written += write_files(out / name, table_files(study_tables(pool)))
-    return written
+    return write_studies(studies([run for run in runs if not run.started.synthetic]), out)
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A run, or runs that may be pooled; `name` is the directory of its tables."""
+
+    name: str
+    runs: tuple[str, ...]
+    tables: tuple[Table, ...]
+
+
+def studies(runs: Sequence[Run]) -> list[Study]:
+    """One study a run, then one for each set of runs that may be pooled."""
+    groups = [(run.run_id, [run]) for run in runs] + list(pools(runs))
+    return [
+        Study(name, tuple(run.run_id for run in group), tuple(study_tables(group)))
+        for name, group in groups
+    ]
+
+
+def write_studies(found: Sequence[Study], out: Path) -> list[Path]:
+    """Write the tables of each study to `out`/<name>/."""
+    return [path for one in found for path in write_files(out / one.name, table_files(one.tables))]
 
 
 def write_run_tables(run: Run, out: Path) -> list[Path]:
     """Write the tables of one run to `out`/<run id>/."""
-    return write_files(out / run.run_id, table_files(study_tables([run])))
+    return write_studies(studies([run]), out)
 
 
 def table_files(tables: Iterable[Table]) -> dict[str, bytes]:
@@ -66,7 +86,7 @@ def pools(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:
     for run in runs:
         started = run.started
         engine = str(run.engines[0].digest) if run.engines else ""
-        key = (
+        key: tuple[str, ...] = (
             started.plan.id,
             str(started.format),
             str(started.plan_digest),
@@ -75,7 +95,7 @@ def pools(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:
             run.host_id,
         )
         groups.setdefault(key, []).append(run)
-    for key, group in sorted(groups.items()):
+    for stratum, group in sorted(groups.items()):
         if len(group) > 1:
             first = min(run.run_id for run in group)
-            yield f"pooled-{key[0]}-from-{first}", group
+            yield f"pooled-{stratum[0]}-from-{first}", group

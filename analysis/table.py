@@ -11,6 +11,7 @@ import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 MISSING = "-"
 
@@ -117,6 +118,18 @@ def latex(table: Table) -> str:
         r"\end{tabular}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def as_object(table: Table) -> dict[str, Any]:
+    """The table as plain values, cells as the text that the other forms show."""
+    names = [column.heading for column in table.columns]
+    return {
+        "name": table.name,
+        "title": table.title,
+        "notes": list(table.notes),
+        "columns": names,
+        "rows": [dict(zip(names, row, strict=True)) for row in table.rows],
+    }
 
 
 RENDERERS: tuple[tuple[str, Callable[[Table], str]], ...] = (

@@ -1,0 +1,1 @@
+"""One module a check: pure functions from the repository to findings."""

@@ -1,0 +1,62 @@
+"""The client was calibrated on its host, at the concurrency of each window, before the window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from audit.finding import Check, Code, Finding
+from audit.repository import RepositoryView
+from records.schema import Calibrated, RunResumed, WindowStarted
+
+ABSENT = Code(
+    "CALIB01",
+    "error",
+    "a window at a concurrency that was not calibrated",
+    "The client is part of every number. Before windows, and again after each resumption, it is "
+    "measured against a server of known schedule at the plan's concurrencies.",
+    "the run cannot stand: measure again",
+)
+OTHER_STAMPS = Code(
+    "CALIB02",
+    "error",
+    "the calibration measured a client other than the one it vouches for",
+    "A calibration answers for windows whose chunks are stamped in the same way, with the step gap "
+    "that the plan names.",
+    "the run cannot stand: measure again",
+)
+
+
+def check(repository: RepositoryView) -> Iterator[Finding]:
+    """Walk each run: what is calibrated when a window begins?"""
+    for run, scan in repository.readable():
+        if scan.started is None:
+            continue
+        shown = repository.show(run.directory.events)
+        plan = scan.started.plan
+        concurrency = {window.id: window.load.concurrency for window in plan.windows}
+        calibrated: set[int] = set()
+        for event in scan.events:
+            value = event.value
+            if isinstance(value, RunResumed):
+                calibrated = set()
+            elif isinstance(value, Calibrated):
+                calibrated.add(value.concurrency)
+                want_ns = plan.calibration.step_gap_ms * 1_000_000
+                if value.step_gap_ns != want_ns:
+                    yield OTHER_STAMPS.at(
+                        shown, event.line, "", f"step gap {value.step_gap_ns} ns", f"{want_ns} ns"
+                    )
+            elif isinstance(value, WindowStarted):
+                want = concurrency.get(value.window)
+                if want is not None and want not in calibrated:
+                    got = ", ".join(str(c) for c in sorted(calibrated)) or "none"
+                    message = f"boot {value.boot}, window {value.window}: {ABSENT.title}"
+                    yield ABSENT.at(shown, event.line, message, got, str(want))
+
+
+CHECK = Check(
+    "calibration",
+    "The client was calibrated on its host, at each window's concurrency, before the window.",
+    (ABSENT, OTHER_STAMPS),
+    check,
+)

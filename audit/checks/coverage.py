@@ -1,0 +1,183 @@
+"""Everything planned came to an end that is recorded: boots, windows and requests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from audit.finding import Check, Code, Finding
+from audit.journal_scan import Event, JournalScan, RequestCount
+from audit.repository import RepositoryView, RunView
+from records.measurement import OUTCOMES
+from records.plan import Plan, boot_order
+from records.schema import BootEnded, BootStarted, RunEnded, WindowEnded, WindowStarted
+
+PLANNED = Code(
+    "COVER01",
+    "error",
+    "a planned boot did not end in success or failure",
+    "In a sealed run each planned boot's last attempt ended as completed or failed. Otherwise a "
+    "boot could be left out because of its result.",
+    "the run cannot stand: measure again",
+)
+OPEN_BOOT = Code(
+    "COVER02",
+    "error",
+    "a boot started and no end is recorded",
+    "Every boot.started is followed by its boot.ended before the next boot starts; after a kill, "
+    "the resumption writes it.",
+    "resume the run: kit reproduce",
+)
+WINDOWS = Code(
+    "COVER03",
+    "error",
+    "a completed boot lacks a planned window",
+    "Each boot measures the same windows, in order, once.",
+    "the run cannot stand: measure again",
+)
+INDICES = Code(
+    "COVER04",
+    "error",
+    "requests of a window are missing or there twice",
+    "The requests of a window are numbered from 0 without a gap, whatever became of them.",
+    "restore the journal from git or from the host",
+)
+COUNTS = Code(
+    "COVER05",
+    "error",
+    "the client's report does not add up to its requests",
+    "planned = completed + failed + cancelled, and each count, the chunks and the merged chunks "
+    "are those of the requests recorded.",
+    "restore the journal from git or from the host",
+)
+BUDGET = Code(
+    "COVER06",
+    "error",
+    "a window did not send the requests that the plan asks for",
+    "Where the plan gives a number of requests and no duration, that number was sent.",
+    "the run cannot stand: measure again",
+)
+TOTALS = Code(
+    "COVER07",
+    "error",
+    "run.ended does not count its boots rightly",
+    "run.ended says how many planned boots completed and failed.",
+    "restore the journal from git or from the host",
+)
+
+
+def check(repository: RepositoryView) -> Iterator[Finding]:
+    """Hold what happened in each run against what its plan asks for."""
+    for run, scan in repository.readable():
+        if scan.started is None:
+            continue
+        shown = repository.show(run.directory.events)
+        plan = scan.started.plan
+        yield from _boots(shown, run, scan, plan)
+        yield from _windows(shown, scan, plan)
+
+
+def _boots(shown: str, run: RunView, scan: JournalScan, plan: Plan) -> Iterator[Finding]:
+    last: dict[str, str] = {}
+    open_boot: Event | None = None
+    for event in scan.events:
+        value = event.value
+        if isinstance(value, BootStarted):
+            if open_boot is not None:
+                yield OPEN_BOOT.at(shown, open_boot.line, "", open_boot.value.boot, "boot.ended")
+            open_boot = event
+            if value.planned:
+                last[value.planned] = "open"
+        elif isinstance(value, BootEnded):
+            if open_boot is None or open_boot.value.boot != value.boot:
+                yield OPEN_BOOT.at(
+                    shown, event.line, "a boot ended that was not open", value.boot, "an open boot"
+                )
+                continue
+            if open_boot.value.planned:
+                last[open_boot.value.planned] = value.outcome
+            open_boot = None
+    if not run.is_sealed:
+        return
+    if open_boot is not None:
+        yield OPEN_BOOT.at(shown, open_boot.line, "", open_boot.value.boot, "boot.ended")
+    for boot in boot_order(plan):
+        outcome = last.get(boot.id, "never started")
+        if outcome not in ("completed", "failed"):
+            message = f"boot {boot.id}: {PLANNED.title}"
+            yield PLANNED.at(shown, scan.lines, message, outcome, "completed or failed")
+    counted = Counter(last.get(boot.id) for boot in boot_order(plan))
+    for event in scan.of(RunEnded):
+        got = f"{event.value.completed} completed, {event.value.failed} failed"
+        want = f"{counted['completed']} completed, {counted['failed']} failed"
+        if got != want:
+            yield TOTALS.at(shown, event.line, "", got, want)
+
+
+def _windows(shown: str, scan: JournalScan, plan: Plan) -> Iterator[Finding]:
+    planned = {window.id: window for window in plan.windows}
+    boots = {event.value.boot: event.value for event in scan.of(BootStarted)}
+    begun: dict[str, list[str]] = {}
+    ended: dict[str, list[str]] = {}
+    for event in scan.events:
+        value = event.value
+        if isinstance(value, WindowStarted):
+            begun.setdefault(value.boot, []).append(value.window)
+        elif isinstance(value, WindowEnded):
+            ended.setdefault(value.boot, []).append(value.window)
+            count = scan.requests.get((value.boot, value.window), RequestCount(event.line))
+            yield from _requests(shown, event, count)
+            window = planned.get(value.window)
+            if window and window.load.requests and not window.load.duration_ms:
+                got, want = value.report.planned, window.load.requests
+                if got != want:
+                    yield BUDGET.at(shown, event.line, "", str(got), str(want))
+        elif isinstance(value, BootEnded) and value.outcome == "completed":
+            boot = boots.get(value.boot)
+            want_ids = plan.window_ids if boot and boot.planned else []
+            for verb, found in (("started", begun), ("ended", ended)):
+                got_ids = found.get(value.boot, [])
+                if got_ids != want_ids:
+                    message = f"boot {value.boot}: windows {verb} are not those planned"
+                    yield WINDOWS.at(
+                        shown,
+                        event.line,
+                        message,
+                        ", ".join(got_ids) or "none",
+                        ", ".join(want_ids),
+                    )
+
+
+def _requests(shown: str, event: Event, count: RequestCount) -> Iterator[Finding]:
+    window: WindowEnded = event.value
+    report = window.report
+    place = f"boot {window.boot}, window {window.window}"
+    seen = Counter(count.indices)
+    missing = [i for i in range(report.planned) if i not in seen]
+    twice = [i for i, times in sorted(seen.items()) if times > 1 or not 0 <= i < report.planned]
+    if missing or twice:
+        line = count.line or event.line
+        got = f"missing {_some(missing)}; twice or beyond {_some(twice)}"
+        want = f"0 to {report.planned - 1}, once each"
+        yield INDICES.at(shown, line, f"{place}: {INDICES.title}", got, want)
+    pairs = [(name, getattr(report, name), count.outcomes.get(name, 0)) for name in OUTCOMES]
+    pairs += [("chunks", report.chunks, count.chunks), ("merged", report.merged, count.merged)]
+    for name, said, counted in pairs:
+        if said != counted:
+            message = f"{place}: {COUNTS.title}"
+            yield COUNTS.at(
+                shown, event.line, message, f"{name} {said}", f"{counted} (from the requests)"
+            )
+
+
+def _some(indices: list[int]) -> str:
+    shown = ", ".join(str(i) for i in indices[:5])
+    return (shown or "none") + (f" and {len(indices) - 5} more" if len(indices) > 5 else "")
+
+
+CHECK = Check(
+    "coverage",
+    "Every planned boot, window and request came to an end that is recorded.",
+    (PLANNED, OPEN_BOOT, WINDOWS, INDICES, COUNTS, BUDGET, TOTALS),
+    check,
+)

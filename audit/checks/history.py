@@ -1,0 +1,95 @@
+"""Records in git only ever grow: no commit changed or removed a record that an earlier one held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from audit.finding import Check, Code, Finding
+from audit.git import Change, Git
+from audit.repository import RepositoryView
+from records.checkpoint import CHECKPOINT_NAME, RUNS_NAME
+from records.journal import EVENTS_NAME
+
+REMOVED = Code(
+    "HIST01",
+    "error",
+    "a record that git held was removed",
+    "Records are never removed, not even bad ones: what is left out afterwards cannot be told from "
+    "what never was.",
+    "restore the file from the commit before",
+)
+REWRITTEN = Code(
+    "HIST02",
+    "error",
+    "a record that git held was changed",
+    "A journal may grow while its run is open, and RUNS by a line a run; nothing else below "
+    "records/data changes once it is committed.",
+    "restore the file from the commit before",
+)
+UNKNOWN = Code(
+    "HIST03",
+    "warning",
+    "the history of the records is not known here",
+    "The check needs git and the whole history. In an archive, or a shallow clone, only the other "
+    "checks hold; compare CHECKPOINT with a copy from elsewhere.",
+    "git fetch --unshallow, or clone the repository",
+)
+
+_GROWING = (EVENTS_NAME, RUNS_NAME)
+
+
+def check(repository: RepositoryView) -> Iterator[Finding]:
+    """Look at every change to the records in every commit, and in the work tree."""
+    data = repository.data
+    git = Git.find(data)
+    if git is None:
+        if data.is_dir() and any(data.iterdir()):
+            yield UNKNOWN.at(repository.show(data), 0, "", "no git repository", "its history")
+        return
+    if git.is_shallow:
+        yield UNKNOWN.at(repository.show(data), 0, "", "a shallow clone", "the whole history")
+    for change in git.changes(data):
+        yield from _judge(repository, git, change)
+    for change in git.uncommitted(data):
+        yield from _judge(repository, git, change)
+
+
+def _judge(repository: RepositoryView, git: Git, change: Change) -> Iterator[Finding]:
+    path = git.top / change.path
+    shown = repository.show(path)
+    name = path.name
+    where = change.commit if change.commit == "work tree" else f"commit {change.commit[:12]}"
+    inside = path.resolve().relative_to(repository.data.resolve())
+    if len(inside.parts) == 1 and name not in (RUNS_NAME, CHECKPOINT_NAME):
+        return  # a note beside the runs is no record
+    if change.status == "A" or (name == CHECKPOINT_NAME and change.status == "M"):
+        return
+    if change.status == "D":
+        yield REMOVED.at(shown, 0, "", f"removed in {where}", f"blob {change.old_blob[:12]}")
+        return
+    if change.status == "M" and name in _GROWING:
+        old = git.blob(change.old_blob)
+        new = path.read_bytes() if where == "work tree" else git.blob(change.new_blob)
+        if new.startswith(old):
+            return
+        line = _first_difference(old, new)
+        yield REWRITTEN.at(shown, line, "", f"another line in {where}", "only lines added")
+        return
+    yield REWRITTEN.at(shown, 0, "", f"changed in {where}", f"blob {change.old_blob[:12]}")
+
+
+def _first_difference(old: bytes, new: bytes) -> int:
+    """The first line, from 1, that is not as it was."""
+    lines = zip(old.splitlines(keepends=True), new.splitlines(keepends=True), strict=False)
+    for number, (before, after) in enumerate(lines, 1):
+        if before != after:
+            return number
+    return new.count(b"\n") + 1
+
+
+CHECK = Check(
+    "history",
+    "Records in git only ever grow: no commit changed or removed a record an earlier one held.",
+    (REMOVED, REWRITTEN, UNKNOWN),
+    check,
+)

@@ -1,0 +1,110 @@
+"""A window beyond a bound of its plan is void: decided again here, from what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from audit.finding import Check, Code, Finding
+from audit.journal_scan import JournalScan, RequestCount
+from audit.repository import RepositoryView
+from records.plan import Bounds, Plan
+from records.schema import Calibrated, WindowEnded
+
+NOT_VOIDED = Code(
+    "VOID01",
+    "error",
+    "a window beyond a bound of the plan is not void",
+    "The harness voids a window by the rules of remote/validity.py and records the reason. This "
+    "check decides again from the recorded figures, so that no reason can be left out.",
+    "restore the journal from git or from the host",
+)
+CONTRADICTED = Code(
+    "VOID02",
+    "warning",
+    "a window is void for a reason that its figures do not show",
+    "A window may not be voided because of its result. The rules that depend on recorded figures "
+    "alone can be decided again, and this one comes out otherwise.",
+    "look at the harness that wrote the run: its digest is in run.started",
+)
+
+# Rules of remote/validity.py that need nothing but what the journal holds.
+_DECIDABLE = (
+    "client-lag",
+    "client-cpu",
+    "client-clock",
+    "merged",
+    "jit",
+    "lost-requests",
+    "short-responses",
+    "host-steal",
+    "counters-disagree",
+    "calibration",
+)
+
+
+def check(repository: RepositoryView) -> Iterator[Finding]:
+    """Decide every ended window again."""
+    for run, scan in repository.readable():
+        if scan.started is None:
+            continue
+        shown = repository.show(run.directory.events)
+        calibrated: dict[int, int] = {}
+        for event in scan.events:
+            value = event.value
+            if isinstance(value, Calibrated):
+                calibrated[value.concurrency] = value.error_p99_ns
+            elif isinstance(value, WindowEnded):
+                plan = scan.started.plan
+                beyond = _beyond(plan, scan, value, calibrated)
+                said = {reason.partition(":")[0] for reason in value.void}
+                place = f"boot {value.boot}, window {value.window}"
+                for rule in sorted(beyond.keys() - said):
+                    message = f"{place}: {NOT_VOIDED.title}"
+                    yield NOT_VOIDED.at(shown, event.line, message, beyond[rule], f"void: {rule}")
+                for rule in sorted((said & set(_DECIDABLE)) - beyond.keys()):
+                    message = f"{place}: {CONTRADICTED.title}"
+                    yield CONTRADICTED.at(shown, event.line, message, f"void: {rule}", "not void")
+
+
+def _beyond(
+    plan: Plan, scan: JournalScan, window: WindowEnded, calibrated: dict[int, int]
+) -> dict[str, str]:
+    """Rule -> the figure that breaks it."""
+    bounds = plan.bounds
+    found = dict(_client(bounds, window))
+    concurrency = next((w.load.concurrency for w in plan.windows if w.id == window.window), 0)
+    error_ns = calibrated.get(concurrency, -1)
+    if error_ns < 0 or error_ns > bounds.calibrated_p99_ns:
+        found["calibration"] = f"p99 error {error_ns} ns, bound {bounds.calibrated_p99_ns}"
+    count = scan.requests.get((window.boot, window.window), RequestCount())
+    if count.short:
+        found["short-responses"] = f"{count.short} short responses"
+    report = window.report
+    generated = window.counters.generation_tokens
+    if report.completed == report.planned and generated not in (-1, count.tokens):
+        found["counters-disagree"] = f"server {generated} tokens, client {count.tokens}"
+    return found
+
+
+def _client(bounds: Bounds, window: WindowEnded) -> Iterator[tuple[str, str]]:
+    report = window.report
+    merged_ppm = report.merged * 1_000_000 // max(report.chunks, 1)
+    for rule, got, bound in (
+        ("client-lag", report.lag_p99_ns, bounds.client_lag_p99_ns),
+        ("client-cpu", report.busiest_cpu_ppm, bounds.client_cpu_ppm),
+        ("client-clock", report.clock_step_ns, bounds.clock_step_ns),
+        ("merged", merged_ppm, bounds.merged_ppm),
+        ("jit", len(window.jit_lines), 0),
+        ("lost-requests", report.failed, 0),
+        ("host-steal", window.steal_ppm, bounds.steal_ppm),
+    ):
+        if got > bound:
+            yield rule, f"{got}, bound {bound}"
+
+
+CHECK = Check(
+    "validity",
+    "A window beyond a bound of its plan is void, decided again from what was recorded.",
+    (NOT_VOIDED, CONTRADICTED),
+    check,
+)

@@ -1,0 +1,156 @@
+"""What git knows of the records: a few read-only questions, asked of the git program.
+
+Invariant: nothing here writes, fetches or follows configuration from outside the repository.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from records.errors import FormatError
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How one commit changed one file against one of its parents. `status`: A, M, D or T."""
+
+    commit: str
+    status: str
+    path: str
+    old_blob: str
+    new_blob: str
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """One work tree. Paths in and out are relative to `top`, with '/'."""
+
+    program: str
+    top: Path
+
+    @classmethod
+    def find(cls, directory: Path) -> Git | None:
+        """The repository that `directory` lies in; None without git or outside a repository."""
+        program = shutil.which("git")
+        if program is None or not directory.is_dir():
+            return None
+        found = _run(program, directory, "rev-parse", "--show-toplevel")
+        if found.returncode != 0:
+            return None
+        git = cls(program, Path(os.fsdecode(found.stdout).rstrip("\n")))
+        return (
+            git
+            if _run(program, git.top, "rev-parse", "-q", "--verify", "HEAD").returncode == 0
+            else None
+        )
+
+    @property
+    def is_shallow(self) -> bool:
+        """Whether older commits are missing here."""
+        return self._text("rev-parse", "--is-shallow-repository").strip() == "true"
+
+    def changes(self, path: Path) -> Iterator[Change]:
+        """Every change below `path` in any commit reachable from HEAD, against each parent.
+
+        --full-history: without it git leaves out side branches whose changes were undone by a
+        merge, which is just where a removed record would hide.
+        """
+        output = self._run(
+            "log",
+            "--full-history",
+            "-m",
+            "--raw",
+            "--no-abbrev",
+            "--no-renames",
+            "-z",
+            "--format=%x01%H",
+            "HEAD",
+            "--",
+            self._relative(path),
+        )
+        commit = ""
+        fields = iter(output.split(b"\0"))
+        for field in fields:
+            text = os.fsdecode(field).lstrip("\n")
+            if text.startswith("\x01"):
+                commit = text[1:].strip()
+                continue
+            if not text.startswith(":"):
+                continue
+            _, _, old, new, status = text[1:].split(" ")
+            yield Change(commit, status[0], os.fsdecode(next(fields)), old, new)
+
+    def uncommitted(self, path: Path) -> Iterator[Change]:
+        """Files below `path` that HEAD holds and the work tree changed or lacks.
+
+        diff-index, since `git diff` writes the index anew; so it may name files whose times alone
+        have changed, and the bytes decide.
+        """
+        output = self._run(
+            "diff-index",
+            "--raw",
+            "--no-abbrev",
+            "--no-renames",
+            "-z",
+            "HEAD",
+            "--",
+            self._relative(path),
+        )
+        fields = iter(output.split(b"\0"))
+        for field in fields:
+            text = os.fsdecode(field)
+            if not text.startswith(":"):
+                continue
+            _, _, old, new, status = text[1:].split(" ")
+            name = os.fsdecode(next(fields))
+            if status[0] != "M" or _blob_id((self.top / name).read_bytes(), old) != old:
+                yield Change("work tree", status[0], name, old, new)
+
+    def blob(self, blob: str) -> bytes:
+        """The content of a blob."""
+        return self._run("cat-file", "blob", blob)
+
+    def versions(self, path: Path) -> Iterator[bytes]:
+        """What a file held after each commit that changed it, newest first."""
+        for change in self.changes(path):
+            if change.status != "D":
+                yield self.blob(change.new_blob)
+
+    def _relative(self, path: Path) -> str:
+        return path.resolve().relative_to(self.top.resolve()).as_posix()
+
+    def _text(self, *arguments: str) -> str:
+        return os.fsdecode(self._run(*arguments))
+
+    def _run(self, *arguments: str) -> bytes:
+        done = _run(self.program, self.top, *arguments)
+        if done.returncode != 0:
+            said = os.fsdecode(done.stderr).strip()
+            raise FormatError(f"git {arguments[0]}: {said}", remedy="git fsck")
+        return done.stdout
+
+
+def _blob_id(data: bytes, like: str) -> str:
+    """The object id of a blob, by the hash of a repository whose ids look like `like`."""
+    whole = b"blob %d\0" % len(data) + data
+    if len(like) == 64:
+        return hashlib.sha256(whole).hexdigest()
+    return hashlib.sha1(whole, usedforsecurity=False).hexdigest()
+
+
+def _run(program: str, directory: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    # GIT_* variables (set inside hooks) would point to another repository or index.
+    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    env["GIT_OPTIONAL_LOCKS"] = "0"
+    return subprocess.run(
+        [program, "--no-replace-objects", "-C", str(directory), "--literal-pathspecs", *arguments],
+        capture_output=True,
+        check=False,
+        env=env,
+    )

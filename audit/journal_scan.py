@@ -1,0 +1,145 @@
+"""One strict pass over a journal: every line decoded, requests reduced to what checks need.
+
+Invariant: a line that does not decode becomes a problem with its number, never an exception, so
+that one broken line hides nothing that follows it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from records import canonical, schema
+from records.chain import MAX_LINE_BYTES
+from records.errors import FormatError
+from records.plan import Plan
+from records.schema import Envelope, WindowRequests
+
+
+@dataclass(frozen=True, slots=True)
+class LineProblem:
+    """A line (from 1) that is not canonical JSON, or not an event of the format."""
+
+    line: int
+    kind: Literal["canonical", "event", "seq"]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A decoded line and its number, from 1."""
+
+    line: int
+    envelope: Envelope
+
+    @property
+    def value(self) -> Any:
+        """The event itself."""
+        return self.envelope.event
+
+
+@dataclass(slots=True)
+class RequestCount:
+    """What the requests of one window add up to, and the line of the last batch."""
+
+    line: int = 0
+    indices: array[int] = field(default_factory=lambda: array("q"))
+    outcomes: dict[str, int] = field(default_factory=dict)
+    chunks: int = 0
+    merged: int = 0
+    short: int = 0
+    tokens: int = 0
+
+    def add(self, line: int, batch: WindowRequests, least_tokens: int) -> None:
+        """Count one batch; `least_tokens`: fewer than that in a completed request is short."""
+        self.line = line
+        for request in batch.requests:
+            received = sum(request.chunk_tokens)
+            self.indices.append(request.index)
+            self.outcomes[request.outcome] = self.outcomes.get(request.outcome, 0) + 1
+            self.chunks += len(request.chunk_ns)
+            self.merged += len(request.merged)
+            self.tokens += received
+            self.short += request.outcome == "completed" and received < least_tokens
+
+
+@dataclass(slots=True)
+class JournalScan:
+    """All events but the batches of requests, whose sums are kept by (boot, window)."""
+
+    events: list[Event] = field(default_factory=list)
+    requests: dict[tuple[str, str], RequestCount] = field(default_factory=dict)
+    problems: list[LineProblem] = field(default_factory=list)
+    lines: int = 0
+
+    @property
+    def decodes(self) -> bool:
+        """Whether every line is an event of this format."""
+        return not self.problems
+
+    def of(self, kind: type[Any]) -> Iterator[Event]:
+        """The events of one type, in order."""
+        return (event for event in self.events if isinstance(event.value, kind))
+
+    @property
+    def started(self) -> schema.RunStarted | None:
+        """The head of the run, where the journal has one in its place."""
+        if self.events and isinstance(self.events[0].value, schema.RunStarted):
+            return self.events[0].value
+        return None
+
+
+def scan_journal(path: Path) -> JournalScan:
+    """Read a journal; an absent one gives an empty scan."""
+    scan = JournalScan()
+    if not path.is_file():
+        return scan
+    plan: Plan | None = None
+    with path.open("rb") as file:
+        for line in iter(lambda: file.readline(MAX_LINE_BYTES), b""):
+            if not line.endswith(b"\n"):
+                break  # a torn tail is no event; the check of the chain reports it
+            scan.lines += 1
+            event = _decode(scan, line)
+            if event is None:
+                continue
+            if isinstance(event.value, schema.RunStarted):
+                plan = event.value.plan
+            if isinstance(event.value, WindowRequests):
+                batch = event.value
+                count = scan.requests.setdefault((batch.boot, batch.window), RequestCount())
+                count.add(event.line, batch, _least_tokens(plan, batch.window))
+                # The batch itself is let go; its place in time is kept.
+                event = Event(event.line, Envelope(event.envelope.seq, event.envelope.t_ns, None))
+            scan.events.append(event)
+    return scan
+
+
+def _decode(scan: JournalScan, line: bytes) -> Event | None:
+    number = scan.lines
+    try:
+        value = canonical.decode(line[:-1])
+    except FormatError as error:
+        scan.problems.append(LineProblem(number, "canonical", error.message))
+        return None
+    try:
+        envelope = schema.decode(value, f"line {number}")
+    except FormatError as error:
+        scan.problems.append(LineProblem(number, "event", error.message))
+        return None
+    if envelope.seq != number - 1:
+        scan.problems.append(LineProblem(number, "seq", f"seq {envelope.seq}, want {number - 1}"))
+        return None
+    return Event(number, envelope)
+
+
+def _least_tokens(plan: Plan | None, window_id: str) -> int:
+    """As the harness counts short responses: what the plan's sampling makes the engine produce."""
+    for window in plan.windows if plan else ():
+        if window.id == window_id:
+            sampling = window.sampling
+            return sampling.max_tokens if sampling.ignore_eos else sampling.min_tokens
+    return 0

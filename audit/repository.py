@@ -1,0 +1,78 @@
+"""The repository as the checks see it: paths, runs, and each journal read once.
+
+Invariant: reading only. A journal is read line by line, requests are kept as counts, so memory does
+not grow with the number of chunks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from audit.journal_scan import JournalScan, scan_journal
+from records.errors import ChainError, FormatError
+from records.run_directory import RunDirectory, runs_in
+from records.seal import Seal
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One run directory, with its seal where that can be read."""
+
+    directory: RunDirectory
+    seal: Seal | None
+    seal_problem: str
+
+    @property
+    def name(self) -> str:
+        """The name of the directory, which must be the run's id."""
+        return self.directory.path.name
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether there is a seal, readable or not."""
+        return self.directory.is_sealed
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryView:
+    """`root`: the project; `data`: the records; both absolute."""
+
+    root: Path
+    data: Path
+    _scans: dict[str, JournalScan] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> tuple[RunView, ...]:
+        """Every run directory below the records, in order of name."""
+        return tuple(_view(directory) for directory in runs_in(self.data))
+
+    def scan(self, run: RunView) -> JournalScan:
+        """The run's journal, read once and kept."""
+        if run.name not in self._scans:
+            self._scans[run.name] = scan_journal(run.directory.events)
+        return self._scans[run.name]
+
+    def readable(self) -> tuple[tuple[RunView, JournalScan], ...]:
+        """The runs whose every line decodes: what a line means is asked of these alone.
+
+        The others are reported by the checks of chain and format.
+        """
+        scanned = ((run, self.scan(run)) for run in self.runs)
+        return tuple((run, scan) for run, scan in scanned if scan.decodes and scan.events)
+
+    def show(self, path: Path) -> str:
+        """A path as the user would type it: relative to the project where it lies inside."""
+        absolute = path if path.is_absolute() else self.root / path
+        if absolute.is_relative_to(self.root):
+            return absolute.relative_to(self.root).as_posix()
+        return absolute.as_posix()
+
+
+def _view(directory: RunDirectory) -> RunView:
+    if not directory.is_sealed:
+        return RunView(directory, None, "")
+    try:
+        return RunView(directory, directory.seal(), "")
+    except (FormatError, ChainError) as error:
+        return RunView(directory, None, error.message)

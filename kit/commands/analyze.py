@@ -1,0 +1,77 @@
+"""`kit analyze`: tables from records."""
+
+from __future__ import annotations
+
+import click
+from tabulate import tabulate
+
+from analysis.publish import studies, write_studies
+from analysis.reading import find_run, read_run, sealed_runs
+from analysis.table import Table, as_object
+from kit.options import home, json_option
+from kit.output import print_json, say
+from records.errors import UnknownRunError
+
+# It has a verb of its own, and would bury the others on a terminal.
+_NOT_PRINTED = ("definitions",)
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[RUN]...")
+@click.option("--paper", is_flag=True, help="Write one run's tables to paper/tables, to commit.")
+@json_option
+def command(names: tuple[str, ...], paper: bool, as_json: bool) -> None:
+    """Print the tables of runs, and write them as Markdown, CSV and LaTeX.
+
+    RUN is a run's id, or a path to one; default: every sealed run here that is not synthetic. The
+    chain of each run is verified first. Runs of one plan, harness, engine and host are also pooled.
+
+    \b
+    Example:
+      kit analyze
+      kit analyze 20261130-smoke --json
+    """
+    here = home()
+    runs = [read_run(find_run(here.data, name)) for name in names]
+    if not names:
+        found = [read_run(directory) for directory in sealed_runs(here.data)]
+        runs = [run for run in found if not run.started.synthetic]
+    if not runs:
+        raise UnknownRunError(f"no sealed run in {here.data}", remedy="kit reproduce makes one")
+    result = studies(runs)
+    if paper:
+        # Pooled tables change with every new run, so they are not for committing.
+        single = [study for study in result if len(study.runs) == 1]
+        written = write_studies(single, here.root / "paper" / "tables")
+    else:
+        written = write_studies(result, here.out / "tables")
+    if as_json:
+        print_json(
+            {
+                "studies": [
+                    {
+                        "name": study.name,
+                        "runs": list(study.runs),
+                        "tables": [as_object(table) for table in study.tables],
+                    }
+                    for study in result
+                ],
+                "files": [str(path) for path in written],
+            }
+        )
+        return
+    for study in result:
+        click.echo(f"# {study.name}: {', '.join(study.runs)}\n")
+        for table in study.tables:
+            if table.name not in _NOT_PRINTED and table.rows:
+                click.echo(_text(table))
+    for directory in sorted({str(path.parent) for path in written}):
+        say(f"written: {directory}")
+
+
+def _text(table: Table) -> str:
+    head = [column.heading for column in table.columns]
+    align = ["right" if column.numeric else "left" for column in table.columns]
+    body = tabulate(table.rows, head, tablefmt="simple", disable_numparse=True, colalign=align)
+    notes = "".join(f"  {note}\n" for note in table.notes)
+    return f"{table.title}\n\n{body}\n{notes}"

@@ -1,0 +1,43 @@
+"""`kit compare-definitions`: what every tool would have reported, from the same records."""
+
+from __future__ import annotations
+
+import click
+from tabulate import tabulate
+
+from analysis.definitions import definition
+from analysis.measure_tables import definitions_table
+from analysis.reading import find_run, read_run
+from analysis.table import as_object
+from kit.options import home, json_option
+from kit.output import print_json
+
+
+@click.command()
+@click.argument("run")
+@json_option
+def command(run: str, as_json: bool) -> None:
+    """Print every tool's latency quantities over one run: p50, p95, p99 by arm and window.
+
+    \b
+    Example:
+      kit compare-definitions 20261130-smoke
+    """
+    table = definitions_table([read_run(find_run(home().data, run))])
+    sources = {row[-1]: definition(row[-1]).source for row in table.rows}
+    if as_json:
+        print_json({**as_object(table), "sources": sources})
+        return
+    head = [column.heading for column in table.columns]
+    places: dict[tuple[str, str], list[tuple[str, ...]]] = {}
+    for row in table.rows:
+        places.setdefault((row[0], row[1]), []).append(row[2:])
+    for (arm, window), rows in places.items():
+        click.echo(f"arm {arm}, window {window}\n")
+        click.echo(tabulate(rows, head[2:], tablefmt="simple", disable_numparse=True))
+        click.echo()
+    for note in table.notes:
+        click.echo(note)
+    click.echo("\nSources:")
+    for name, source in sources.items():
+        click.echo(f"  {name}: {source}")
