@@ -17,7 +17,7 @@ TinyWheel = Callable[..., Path]
 
 @pytest.fixture
 def tiny_wheel(tmp_path: Path) -> TinyWheel:
-    """tiny_wheel(name, files) writes name-1.0 with a console script, `files`, a library in its data."""
+    """tiny_wheel(name, files): name-1.0 with `files`, a console script and a library as data."""
 
     def make(name: str, files: Mapping[str, bytes], data: bool = True) -> Path:
         info = f"{name}-1.0.dist-info"
