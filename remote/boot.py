@@ -25,7 +25,8 @@ from remote.engine.adapter import EngineSpec
 from remote.engine.clean import CleanReport, prove_clean, require_clean
 from remote.engine.ports import free_port, require_port_free
 from remote.engine.process import EngineProcess
-from remote.host.gpu import GpuMemory, compute_pids, memory_used
+from remote.engine.redact import redact_value
+from remote.host.gpu import GpuMemory, memory_used
 from remote.http_get import get
 from remote.window import Booted, measure_window
 
@@ -141,7 +142,6 @@ def _live(context: Context, boot: BootIdentity, engine: EngineProcess, spec: Eng
         port=spec.port,
         served_name=spec.served_name,
         prefix_cache=adapter.declares_prefix_cache(spec),
-        gpu_pids=frozenset(compute_pids()),
     )
     context.record(warmup.warm(context, booted))
     decisions = adapter.read_log(engine.log_path.read_bytes())
@@ -156,7 +156,7 @@ def _live(context: Context, boot: BootIdentity, engine: EngineProcess, spec: Eng
 
 
 def _redacted(context: Context, facts: object) -> dict[str, object]:
-    plain: dict[str, object] = json.loads(context.redact(json.dumps(to_object(facts))))
+    plain: dict[str, object] = redact_value(to_object(facts), context.private_names)
     return plain
 
 

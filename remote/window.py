@@ -44,7 +44,6 @@ class Booted:
     port: int
     served_name: str
     prefix_cache: bool
-    gpu_pids: frozenset[int]
 
     def target(self, endpoint: str) -> Target:
         """Where requests for an endpoint go."""
@@ -81,7 +80,7 @@ def measure_window(context: Context, booted: Booted, window: Window, healthy_ns:
     context.record(schema.WindowStarted(booted.id, window.id, time.monotonic_ns() - healthy_ns))
     tally = _Tally(context, booted.id, window)
     host = HostSampler()
-    with watch_gpu(context.scratch, booted.gpu_pids) as gpu:
+    with watch_gpu(context.scratch, booted.engine) as gpu:
         result = measure(
             booted.target(window.endpoint),
             request_source(window, booted.served_name),
@@ -108,7 +107,7 @@ def measure_window(context: Context, booted: Booted, window: Window, healthy_ns:
         calibrated_p99_ns=context.calibrated_p99_ns.get(window.load.concurrency, -1),
         jit_lines=[line.kernel for line in lines],
         steal_ppm=host_did.steal_ppm,
-        gpu=gpu.summary,
+        gpu=gpu.summary(),
     )
     names = {f"metrics/{booted.id}.{window.id}.{at}.prom.gz": page for at, page in metrics.items()}
     context.record(
@@ -121,7 +120,7 @@ def measure_window(context: Context, booted: Booted, window: Window, healthy_ns:
             metrics={name: keep_compressed(context, name, page) for name, page in names.items()},
             jit_lines=tuple(context.redact(line.kernel) for line in lines),
             steal_ppm=evidence.steal_ppm,
-            facts={**gpu.facts, "host": to_object(host_did)},
+            facts={"gpu": to_object(gpu.facts()), "host": to_object(host_did)},
             void=void_reasons(context.plan.bounds, evidence),
         )
     )
