@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analysis.acceptance import drafted_tokens
 from audit.finding import Check, Code, Finding
-from audit.journal_scan import JournalScan, RequestCount
+from audit.journal_scan import Event, JournalScan, RequestCount
 from audit.repository import RepositoryView
 from records.plan import Bounds, Plan
-from records.schema import Calibrated, WindowEnded
+from records.schema import BootStarted, Calibrated, WindowEnded
 
 NOT_VOIDED = Code(
     "VOID01",
@@ -25,6 +26,16 @@ CONTRADICTED = Code(
     "A window may not be voided because of its result. The rules that depend on recorded figures "
     "alone can be decided again, and this one comes out otherwise.",
     "look at the harness that wrote the run: its digest is in run.started",
+)
+
+ACCEPTANCE = Code(
+    "VOID03",
+    "warning",
+    "the server's counters and the client's chunks disagree on accepted tokens",
+    "Tokens minus chunks, over a window, is what the counters say was accepted, less what the ends "
+    "of requests cut off (analysis/acceptance.py). Otherwise a chunk is not a step here, and step "
+    "gaps are not times between steps.",
+    "look for steps that the server put into one chunk; acceptance is then that of the counters",
 )
 
 # Rules of remote/validity.py that need nothing but what the journal holds.
@@ -61,9 +72,30 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
                 for rule in sorted(beyond.keys() - said):
                     message = f"{place}: {NOT_VOIDED.title}"
                     yield NOT_VOIDED.at(shown, event.line, message, beyond[rule], f"void: {rule}")
+                yield from _acceptance(shown, event, scan, plan)
                 for rule in sorted((said & set(_DECIDABLE)) - beyond.keys()):
                     message = f"{place}: {CONTRADICTED.title}"
                     yield CONTRADICTED.at(shown, event.line, message, f"void: {rule}", "not void")
+
+
+def _acceptance(shown: str, event: Event, scan: JournalScan, plan: Plan) -> Iterator[Finding]:
+    window: WindowEnded = event.value
+    arms = {e.value.boot: e.value.arm for e in scan.of(BootStarted)}
+    arm = next((a for a in plan.arms if a.id == arms.get(window.boot)), None)
+    if arm is None or window.void or window.counters.drafts <= 0:
+        return
+    report, count = window.report, scan.requests.get((window.boot, window.window), RequestCount())
+    missing = window.counters.accepted_tokens - (count.tokens - count.chunks)
+    at_most = drafted_tokens(arm) * report.completed
+    if report.completed == report.planned and not 0 <= missing <= at_most:
+        place = f"boot {window.boot}, window {window.window}"
+        yield ACCEPTANCE.at(
+            shown,
+            event.line,
+            f"{place}: {ACCEPTANCE.title}",
+            f"{count.tokens - count.chunks} seen by the client",
+            f"{window.counters.accepted_tokens} less at most {at_most}",
+        )
 
 
 def _beyond(
@@ -105,6 +137,6 @@ def _client(bounds: Bounds, window: WindowEnded) -> Iterator[tuple[str, str]]:
 CHECK = Check(
     "validity",
     "A window beyond a bound of its plan is void, decided again from what was recorded.",
-    (NOT_VOIDED, CONTRADICTED),
+    (NOT_VOIDED, CONTRADICTED, ACCEPTANCE),
     check,
 )

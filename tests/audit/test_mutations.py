@@ -327,6 +327,16 @@ RUNS: dict[str, tuple[Shape, set[str]]] = {
         Shape(edit=change(schema.WindowEnded, void=("host-steal: too slow for my taste",))),
         {"VOID02"},
     ),
+    "steps in one chunk": (
+        Shape(
+            edit=change(
+                schema.WindowEnded,
+                lambda e: "draft" in e.boot,
+                counters=lambda e: replace(e.counters, accepted_tokens=1),
+            )
+        ),
+        {"VOID03"},
+    ),
     "engine loaded": (
         Shape(edit=change(schema.RunEnded, modules=("json", "torch", "torch.nn"))),
         {"ENGINE02"},

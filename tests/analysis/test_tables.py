@@ -1,0 +1,172 @@
+"""Tables: the same bytes each time, one directory a run, and what they leave out is counted."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sealed_run import Shape, list_run, make_run, small_plan
+
+from analysis.publish import pools, write_run_tables, write_tables
+from analysis.reading import read_run
+from analysis.statistics.dispersion import cv_interval
+from analysis.table import MISSING, Column, Table, as_csv, latex, markdown, number, words
+from analysis.tables import study_tables
+from records.errors import ChainError
+from records.run_directory import RunDirectory
+
+SIMPLE = Table(
+    "simple",
+    "A table",
+    ("A note.",),
+    (*words("arm"), Column("rate", "tok/s")),
+    (("a|b_c", "1.50"), ("100 %", MISSING)),
+)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Two runs of one plan, one of another, a synthetic one and an open one."""
+    data = tmp_path / "data"
+    data.mkdir()
+    list_run(data, make_run(data / "run-1", small_plan(), Shape()))
+    list_run(data, make_run(data / "run-2", small_plan(), Shape(scale_ppm=900_000)))
+    other = replace(small_plan(), id="other")
+    eventful = Shape(interrupt_first=True, fail_last=True, void_first_window=True)
+    list_run(data, make_run(data / "run-3", other, eventful))
+    make_run(data / "run-open", small_plan(), Shape(seal=False))
+    make_run(data / "demo", small_plan(), Shape(synthetic=True))
+    return data
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(path.read_text())))
+
+
+def test_written_twice_the_same_bytes(data, tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    one, two = write_tables(data, first), write_tables(data, second)
+    assert [p.relative_to(first) for p in one] == [p.relative_to(second) for p in two]
+    assert [p.read_bytes() for p in one] == [p.read_bytes() for p in two]
+
+
+def test_one_directory_a_run_and_one_a_pool(data, tmp_path):
+    write_tables(data, tmp_path / "out")
+    made = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert made == ["pooled-test-plan-from-run-1", "run-1", "run-2", "run-3"]
+    assert len(list((tmp_path / "out" / "run-1").iterdir())) == 9 * 3
+
+
+def test_tables_of_a_run_do_not_depend_on_other_runs(data, tmp_path):
+    alone = write_run_tables(read_run_of(data, "run-1"), tmp_path / "alone")
+    write_tables(data, tmp_path / "all")
+    for path in alone:
+        assert path.read_bytes() == (tmp_path / "all" / "run-1" / path.name).read_bytes()
+
+
+def test_runs_of_other_plans_or_hosts_are_not_pooled(data):
+    runs = [read_run_of(data, name) for name in ("run-1", "run-2", "run-3")]
+    assert [[r.run_id for r in pool] for _, pool in pools(runs)] == [["run-1", "run-2"]]
+    runs[1].host_id = "host-2"
+    assert list(pools(runs)) == []
+
+
+def test_dispersion_is_over_boots(data, tmp_path):
+    write_run_tables(read_run_of(data, "run-1"), tmp_path)
+    dots = [
+        float(row["output (tok/s)"])
+        for row in rows(tmp_path / "run-1" / "by-boot.csv")
+        if (row["arm"], row["window"]) == ("draft", "c1")
+    ]
+    assert len(dots) == 2
+    cell = next(
+        row
+        for row in rows(tmp_path / "run-1" / "dispersion.csv")
+        if (row["arm"], row["window"]) == ("draft", "c1")
+    )
+    want = cv_interval(dots)
+    assert float(cell["CV (%)"]) == pytest.approx(100 * want.cv, abs=0.05)
+    assert float(cell["from (%)"]) <= float(cell["CV (%)"]) <= float(cell["to (%)"])
+
+
+def test_what_was_not_used_is_counted(data, tmp_path):
+    write_run_tables(read_run_of(data, "run-3"), tmp_path)
+    boots = {row["arm"]: row for row in rows(tmp_path / "run-3" / "boots.csv")}
+    assert sum(int(row["failed"]) for row in boots.values()) == 1
+    assert sum(int(row["interrupted"]) for row in boots.values()) == 1
+    assert sum(int(row["void"]) for row in boots.values()) == 3
+    assert all(int(row["planned"]) == 2 for row in boots.values())
+    reasons = [row["reason"] for row in rows(tmp_path / "run-3" / "void.csv")]
+    assert "failed: the engine ran out of memory" in reasons
+    assert reasons.count("jit: 1 kernels compiled in the window") == 2
+
+
+def test_objective_on_chunks_and_on_tokens_rank_differently(data, tmp_path):
+    """At 20 ms no drafting request passes on its step gap; all pass per token."""
+    write_run_tables(read_run_of(data, "run-1"), tmp_path)
+    share = {
+        (row["arm"], row["window"], row["quantity"], row["threshold (ms)"]): row
+        for row in rows(tmp_path / "run-1" / "goodput.csv")
+    }
+    assert share["draft", "c1", "p95-step-gap", "20"]["requests meeting it (%)"] == "0.0"
+    assert share["draft", "c1", "tpot.n-1", "20"]["requests meeting it (%)"] == "100.0"
+
+
+def test_synthetic_is_said_in_every_table(data):
+    for table in study_tables([read_run_of(data, "demo")]):
+        assert "SYNTHETIC" in table.title
+        assert "SYNTHETIC" in markdown(table)
+        assert "SYNTHETIC" in latex(table)
+
+
+def test_no_table_from_a_changed_run(data, tmp_path):
+    events = data / "run-2" / "events.jsonl"
+    events.write_bytes(events.read_bytes()[:-1] + b" ")
+    with pytest.raises(ChainError):
+        write_tables(data, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_markdown():
+    assert markdown(SIMPLE) == (
+        "## A table\n\n"
+        "| arm    | rate (tok/s) |\n"
+        "| ------ | -----------: |\n"
+        "| a\\|b_c |         1.50 |\n"
+        "| 100 %  |            - |\n\n"
+        "- A note.\n"
+    )
+
+
+def test_csv_leaves_missing_numbers_empty():
+    assert as_csv(SIMPLE) == "arm,rate (tok/s)\na|b_c,1.50\n100 %,\n"
+
+
+def test_latex_escapes():
+    text = latex(SIMPLE)
+    assert r"a|b\_c & 1.50 \\" in text
+    assert r"100 \% & - \\" in text
+    assert r"\begin{tabular}{lr}" in text
+    assert r"\toprule" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (1.005, 2, "1.00"),
+        (-0.0001, 2, "0.00"),
+        (float("inf"), 2, MISSING),
+        (float("nan"), 2, MISSING),
+        (None, 1, MISSING),
+        (20, 0, "20"),
+    ],
+)
+def test_number(value, digits, text):
+    assert number(value, digits) == text
+
+
+def read_run_of(data: Path, name: str):
+    return read_run(RunDirectory(data / name))
