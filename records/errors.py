@@ -74,6 +74,12 @@ class RunBusyError(KitError):
     exit_code = 23
 
 
+class ClientCrashError(KitError):
+    """A worker process of the measuring client ended before its window did."""
+
+    exit_code = 24
+
+
 # 30-39: the engine
 class ProvisionError(KitError):
     """The engine or the model could not be installed from its lock."""
