@@ -21,7 +21,7 @@ from remote.client.window import Target, measure
 from remote.context import Context
 from remote.engine.ports import free_port
 from remote.http_get import get
-from remote.prompts import request_source
+from remote.prompts.source import request_source
 from remote.reference.truth import Truth, decode
 
 HOST = "127.0.0.1"

@@ -15,7 +15,7 @@ from remote.client.window import measure
 from remote.context import Context
 from remote.engine.log import jit_lines
 from remote.engine.tail import LogTail
-from remote.prompts import request_source
+from remote.prompts.source import request_source
 from remote.window import Booted
 
 

@@ -24,7 +24,7 @@ from remote.engine.tail import LogTail
 from remote.gpu_watch import watch_gpu
 from remote.host.sample import HostSampler
 from remote.http_get import get
-from remote.prompts import request_source
+from remote.prompts.source import request_source
 from remote.validity import WindowEvidence, void_reasons
 
 PATHS = {"completions": "/v1/completions", "chat": "/v1/chat/completions"}
