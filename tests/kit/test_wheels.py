@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kit.one_wheel_each import lock_of
 from kit.wheels import MARKER, install_engine, installed_from, torch_requirement
 from records.digest import Digest
 from records.errors import ProvisionError
@@ -110,3 +111,18 @@ def test_a_directory_that_is_not_ours_is_left_alone(tmp_path: Path, lock: Path) 
     with pytest.raises(ProvisionError, match="in the way"):
         install_engine(lock, tmp_path / "thesis", print)
     assert (tmp_path / "thesis" / "chapter.tex").read_text() == "text"
+
+
+def test_the_lock_is_what_the_report_chose() -> None:
+    report = {
+        "install": [
+            {
+                "metadata": {"name": name, "version": "1"},
+                "download_info": {"archive_info": {"hashes": {"sha256": digit * 64}}},
+            }
+            for name, digit in (("Zope.Interface", "b"), ("alpha_beta", "a"))
+        ]
+    }
+    lines = [line for line in lock_of(report).splitlines() if not line.startswith("#")]
+    assert lines[0::2] == ["alpha-beta==1 \\", "zope-interface==1 \\"]
+    assert lines[1::2] == ["    --hash=sha256:" + "a" * 64, "    --hash=sha256:" + "b" * 64]

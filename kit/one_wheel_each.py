@@ -1,7 +1,7 @@
 """Write a hash lock with exactly one wheel for each distribution, from `pip install --report`.
 
 Invariant: the lock names one file per distribution, so that two hosts which install from it hold
-the same bytes and have the same binding digest. Usage: one_wheel_each.py REPORT > LOCK
+the same bytes and have the same binding digest. Usage: python -m kit.one_wheel_each REPORT > LOCK
 """
 
 from __future__ import annotations
