@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from kit.home import Home
 from kit.hosts import Host
 from records.checkpoint import Leaf, add_run
 from records.errors import ForeignDirectoryError, NotAPrefixError, UnknownRunError
 from records.journal import EVENTS_NAME
 from records.run_directory import RunDirectory
+from records.schema import RunStarted
 from records.seal import SEAL_NAME
 
 _INCOMING = ".incoming"
@@ -52,6 +54,17 @@ def fetch_run(host: Host, source: Path, data: Path) -> Fetched:
         shutil.rmtree(staging, ignore_errors=True)
         if not any(staging.parent.iterdir()):
             staging.parent.rmdir()
+
+
+def carried_data(home: Home, carried: Path) -> Path:
+    """Where the records of a carried run belong: synthetic ones never among the measured.
+
+    UnknownRunError where the directory does not begin as a run does.
+    """
+    first = next(RunDirectory(carried).read(), None) if (carried / EVENTS_NAME).exists() else None
+    if first is None or not isinstance(first.event, RunStarted):
+        raise UnknownRunError(f"{carried} is not a run directory", remedy="kit fetch-records -h")
+    return home.out / "demo" / "records" if first.event.synthetic else home.data
 
 
 def _cut_torn_tail(arrived: RunDirectory) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from kit.fetch import fetch_run
+from kit.fetch import Fetched, carried_data, fetch_run
 from kit.hosts import parse_host
 from kit.launch import jobs
 from kit.options import find_run, home, host_option, json_option
@@ -16,22 +18,39 @@ from records.run_directory import RunDirectory, runs_in
 @click.argument("run_id", default="")
 @host_option
 @click.option("--unfinished", is_flag=True, help="Also runs that are not sealed yet.")
+@click.option(
+    "--from",
+    "carried",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    metavar="DIR",
+    help="A run directory that was carried here by other means.",
+)
 @json_option
-def command(run_id: str, host_name: str, unfinished: bool, as_json: bool) -> None:
+def command(
+    run_id: str, host_name: str, unfinished: bool, carried: Path | None, as_json: bool
+) -> None:
     """Bring the records of sealed runs into records/data, verified; what is here never changes.
 
     \b
     Example:
       kit fetch-records
       kit fetch-records 20261130t --unfinished
+      kit fetch-records --from carried/20261130t120000z-sm90-pilot-0a1b2c
     """
     here, host = home(), parse_host(host_name)
+    if carried is not None:
+        _report([fetch_run(host, carried.resolve(), carried_data(here, carried))], as_json)
+        return
     known = {job.run_id: job for job in jobs(here, say)}
     runs = [find_run(here, run_id)] if run_id else runs_in(here.runs)
     wanted = [r for r in runs if r.path.name in known and (unfinished or r.is_sealed)]
     fetched = [fetch_run(host, r.path, here.data_for(known[r.path.name])) for r in wanted]
     for run in runs:
         _say_skipped(run, known=run.path.name in known, unfinished=unfinished)
+    _report(fetched, as_json)
+
+
+def _report(fetched: list[Fetched], as_json: bool) -> None:
     if as_json:
         print_json(
             [
