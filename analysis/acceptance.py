@@ -57,11 +57,11 @@ class Acceptance:
     verdict: Verdict
 
 
-def drafted_tokens(arm: Arm) -> int:
-    """Tokens drafted a step by this arm; 0 without speculation."""
-    if not arm.speculative_config:
-        return 0
-    return int(json.loads(arm.speculative_config).get("num_speculative_tokens", 0))
+def drafted_tokens(arm: Arm, counters: Counters) -> int:
+    """Most tokens drafted a step: by the plan, or on average by the counters; 0 without drafts."""
+    config = json.loads(arm.speculative_config) if arm.speculative_config else {}
+    counted = -(-counters.draft_tokens // counters.drafts) if counters.drafts > 0 else 0
+    return max(int(config.get("num_speculative_tokens", 0)), counted)
 
 
 def acceptance(requests: RequestColumns, counters: Counters, drafted: int) -> Acceptance:

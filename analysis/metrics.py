@@ -81,7 +81,7 @@ def window_metrics(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowMetr
         acceptance(
             requests,
             ended.counters,
-            drafted_tokens(run.started.plan.arm(planned.arm)),
+            drafted_tokens(run.started.plan.arm(planned.arm), ended.counters),
         ),
         tuple(summarise(definition(id_), steady) for id_ in LATENCY_IDS),
         tuple(

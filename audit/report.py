@@ -6,7 +6,6 @@ Invariant: every finding is shown with its file, its line, what is there and wha
 from __future__ import annotations
 
 import dataclasses
-from itertools import groupby
 from typing import Any
 
 from audit.catalogue import ALL
@@ -17,8 +16,10 @@ from audit.runner import Report
 def as_text(report: Report) -> str:
     """Findings grouped by code, then a line that sums up."""
     lines: list[str] = []
-    for code, group in groupby(report.findings, key=lambda f: f.code):
-        found = list(group)
+    by_code: dict[str, list[Finding]] = {}
+    for finding in report.findings:
+        by_code.setdefault(finding.code, []).append(finding)
+    for code, found in by_code.items():
         lines.append(f"{code} {found[0].severity}")
         for finding in found:
             lines += _finding(finding)

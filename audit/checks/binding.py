@@ -168,7 +168,11 @@ def _model_lock(repository: RepositoryView, shown: str, models: list[Event]) -> 
             if got != want:
                 message = f"model {model}, {name}: {MODEL.title}"
                 yield MODEL.at(
-                    shown, event.line, message, str(got), f"{want} (images/{MODELS_LOCK})"
+                    shown,
+                    event.line,
+                    message,
+                    str(got or "no such file"),
+                    f"{want or 'no such file'} (images/{MODELS_LOCK})",
                 )
 
 

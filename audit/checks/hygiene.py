@@ -25,6 +25,19 @@ _PATTERNS = re.compile(
     rb"\bhf_[A-Za-z0-9]{30,}|\bgh[pousr]_[A-Za-z0-9]{36,}|\bgithub_pat_[A-Za-z0-9_]{30,}"
     rb"|\bsk-[A-Za-z0-9_-]{32,}|\bAKIA[0-9A-Z]{16}\b|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )
+# A substring search is ten times faster than the pattern, and journals are long.
+_HEADS = (
+    b"hf_",
+    b"ghp_",
+    b"gho_",
+    b"ghu_",
+    b"ghs_",
+    b"ghr_",
+    b"github_pat_",
+    b"sk-",
+    b"AKIA",
+    b"PRIVATE KEY",
+)
 
 
 def check(repository: RepositoryView) -> Iterator[Finding]:
@@ -34,7 +47,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
             if not path.is_file() or path.is_symlink():
                 continue
             for number, line in enumerate(_lines(path), 1):
-                if match := _PATTERNS.search(line):
+                if any(head in line for head in _HEADS) and (match := _PATTERNS.search(line)):
                     kind = match[0][:4].decode("utf-8", "replace")
                     got = f"{kind}… ({len(match[0])} characters)"
                     yield SECRET.at(repository.show(path), number, "", got, "<redacted>")

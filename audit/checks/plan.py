@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from audit.finding import Check, Code, Finding
 from audit.repository import RepositoryView
 from records.plan import boot_order
-from records.schema import BootStarted
+from records.schema import BootStarted, RunResumed
 
 DIGEST = Code(
     "PLAN01",
@@ -39,6 +39,14 @@ SYNTHETIC = Code(
     "A run against the reference server says nothing of any engine: kept out of records/data.",
     "move the run elsewhere; make demo writes its runs under build/",
 )
+HARNESS = Code(
+    "PLAN05",
+    "warning",
+    "the run was resumed by another harness than the one that began it",
+    "The harness is the instrument. Boots measured by two of them are not replicates of each other "
+    "unless the difference is known not to matter.",
+    "compare the sources at both digests, or measure again",
+)
 
 
 def check(repository: RepositoryView) -> Iterator[Finding]:
@@ -52,6 +60,10 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
             yield SYNTHETIC.at(shown, 1)
         if started.plan.digest != started.plan_digest:
             yield DIGEST.at(shown, 1, "", str(started.plan_digest), str(started.plan.digest))
+        for event in scan.of(RunResumed):
+            if event.value.harness_digest != started.harness_digest:
+                now = str(event.value.harness_digest)
+                yield HARNESS.at(shown, event.line, "", now, str(started.harness_digest))
         planned = {boot.id: boot for boot in boot_order(started.plan)}
         places = {boot_id: place for place, boot_id in enumerate(planned)}
         reached = -1
@@ -77,6 +89,6 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
 CHECK = Check(
     "plan",
     "A run carries the plan whose digest it states, and boots follow the order it prescribes.",
-    (DIGEST, ORDER, FOREIGN, SYNTHETIC),
+    (DIGEST, ORDER, FOREIGN, SYNTHETIC, HARNESS),
     check,
 )

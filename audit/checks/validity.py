@@ -86,7 +86,7 @@ def _acceptance(shown: str, event: Event, scan: JournalScan, plan: Plan) -> Iter
         return
     report, count = window.report, scan.requests.get((window.boot, window.window), RequestCount())
     missing = window.counters.accepted_tokens - (count.tokens - count.chunks)
-    at_most = drafted_tokens(arm) * report.completed
+    at_most = drafted_tokens(arm, window.counters) * report.completed
     if report.completed == report.planned and not 0 <= missing <= at_most:
         place = f"boot {window.boot}, window {window.window}"
         yield ACCEPTANCE.at(

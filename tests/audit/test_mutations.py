@@ -337,6 +337,10 @@ RUNS: dict[str, tuple[Shape, set[str]]] = {
         ),
         {"VOID03"},
     ),
+    "other harness": (
+        Shape(interrupt_first=True, edit=change(schema.RunResumed, harness_digest=OTHER)),
+        {"PLAN05"},
+    ),
     "engine loaded": (
         Shape(edit=change(schema.RunEnded, modules=("json", "torch", "torch.nn"))),
         {"ENGINE02"},
