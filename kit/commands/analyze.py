@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import click
-from tabulate import tabulate
 
 from analysis.publish import studies, write_studies
 from analysis.reading import find_run, read_run, sealed_runs
-from analysis.table import Table, as_object
+from analysis.table import as_object
+from kit.commands.study_text import study_text
 from kit.options import home, json_option
 from kit.output import print_json, say
 from records.errors import UnknownRunError
-
-# It has a verb of its own, and would bury the others on a terminal.
-_NOT_PRINTED = ("definitions",)
 
 
 @click.command()
@@ -61,17 +58,6 @@ def command(names: tuple[str, ...], paper: bool, as_json: bool) -> None:
         )
         return
     for study in result:
-        click.echo(f"# {study.name}: {', '.join(study.runs)}\n")
-        for table in study.tables:
-            if table.name not in _NOT_PRINTED and table.rows:
-                click.echo(_text(table))
+        click.echo(study_text(study))
     for directory in sorted({str(path.parent) for path in written}):
         say(f"written: {directory}")
-
-
-def _text(table: Table) -> str:
-    head = [column.heading for column in table.columns]
-    align = ["right" if column.numeric else "left" for column in table.columns]
-    body = tabulate(table.rows, head, tablefmt="simple", disable_numparse=True, colalign=align)
-    notes = "".join(f"  {note}\n" for note in table.notes)
-    return f"{table.title}\n\n{body}\n{notes}"

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from analysis.publish import write_run_tables, write_tables
-from analysis.reading import read_run
+from analysis.publish import Study, studies, write_studies
+from analysis.reading import read_run, sealed_runs
+from kit.commands.study_text import study_text
 from kit.hosts import parse_host
 from kit.options import find_plan, home, host_option, json_option, new_option, plan_option
 from kit.output import print_json, say
 from kit.reproduce import Reproduced, reproduce, require_complete
-from records.run_directory import RunDirectory
 
 
 @click.command()
@@ -33,8 +31,9 @@ def command(plan_name: str, host_name: str, new: bool, as_json: bool) -> None:
     here = home()
     plan = find_plan(here, plan_name)
     done = reproduce(here, parse_host(host_name), plan, say, new=new)
-    say("writing the tables")
-    files = _tables(done)
+    say("reading the records, writing the tables")
+    found = _studies(done)
+    files = write_studies(found, done.tables)
     if as_json:
         print_json(
             {
@@ -46,16 +45,14 @@ def command(plan_name: str, host_name: str, new: bool, as_json: bool) -> None:
             }
         )
     else:
-        for path in files:
-            if path.suffix == ".md" and path.parent.name == done.ending.run_id:
-                click.echo(path.read_text(encoding="utf-8"))
+        for study in found:
+            if done.ending.run_id in study.runs:
+                click.echo(study_text(study))
         click.echo(f"records: {done.fetched.directory}\ntables:  {done.tables}")
     require_complete(done.ending)
 
 
-def _tables(done: Reproduced) -> list[Path]:
-    directory = RunDirectory(done.fetched.directory)
-    run = read_run(directory)
-    if run.started.synthetic:
-        return write_run_tables(run, done.tables)
-    return write_tables(directory.path.parent, done.tables)
+def _studies(done: Reproduced) -> list[Study]:
+    """This run, and what it may be pooled with: the runs beside it, synthetic or real alike."""
+    beside = sealed_runs(done.fetched.directory.parent)
+    return studies([read_run(directory) for directory in beside])
