@@ -23,7 +23,7 @@ class Load:
     closed: `concurrency` requests in flight, a new one as each ends. constant, poisson: open loop
     at `rate_millihertz` (requests per 1,000 s), latency counting from the scheduled time, at most
     `concurrency` connections (a request that must wait for one keeps its scheduled time). burst:
-    `concurrency` requests at once every 1e6 / `rate_millihertz` seconds.
+    `concurrency` requests at once every 1,000 / `rate_millihertz` seconds.
     Ends after `requests` requests, or `duration_ms` (0: no such limit; one of them is needed).
     """
 

@@ -256,7 +256,7 @@ class Dispatcher:
         self._busy -= 1
         c.served += 1
         c.index, c.left, c.state = NONE, NONE, IDLE
-        if not c.reader.keep_alive:
+        if not c.reader.keep_alive or c.out is not None:  # or answered before it was fully asked
             self._drop(c)
         if self._closed is not None:
             self._claim(c, now)

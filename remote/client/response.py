@@ -80,7 +80,7 @@ class Response:
         return Request(
             index=self.index,
             outcome=outcome,
-            ramp=sent < ramp_end_ns,
+            ramp=0 <= sent < ramp_end_ns,
             scheduled_ns=scheduled_ns - start_ns,
             sent_ns=sent - start_ns if sent >= 0 else _NONE,
             first_byte_ns=self.first_byte_ns - sent if self.first_byte_ns >= 0 else _NONE,

