@@ -40,7 +40,8 @@ test: lint
 	$(BIN)/pytest
 
 bench: $(DEV_READY)
-	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench.bench_records
+	$(BIN)/python -m tests.bench.bench_client
 
 clean:
 	rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis
