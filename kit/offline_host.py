@@ -40,7 +40,7 @@ def job_for(home: Home, plan: Plan, run_id: str, host: OfflineHost) -> Job:
         run_id=run_id,
         plan=plan,
         engine=EngineOnHost(
-            runtime="wheels",
+            runtime="installed",
             launcher=(str(host.python), *_SERVER),
             site_directories=tuple(str(s) for s in host.site),
             env={"PYTHONPATH": ":".join(str(s) for s in host.site)},

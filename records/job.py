@@ -17,7 +17,9 @@ class EngineOnHost:
 
     `launcher` is the head of the command line, to which the harness adds the arm's arguments
     (for vLLM: python -m vllm.entrypoints.openai.api_server). `site_directories`: what the binding
-    digest is taken over. `runtime`: "wheels", or "reference" for the synthetic engine.
+    digest is taken over. `runtime`: "wheels" (installed
+    from the lock alone), "installed" (somebody else's packages are among them), or "reference" for
+    the synthetic engine.
     """
 
     runtime: str

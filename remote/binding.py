@@ -50,6 +50,14 @@ class Distribution:
     record_digest: Digest
 
 
+@dataclass(frozen=True, order=True, slots=True)
+class Altered:
+    """A file that is not what its RECORD says; `path` from its site directory."""
+
+    path: str
+    got: Digest
+
+
 @dataclass(frozen=True, slots=True)
 class Binding:
     """`unowned`: files below the site directories that no RECORD lists, bytecode caches aside."""
@@ -59,6 +67,7 @@ class Binding:
     verified_files: int
     verified_bytes: int
     unowned: tuple[str, ...]
+    altered: tuple[Altered, ...] = ()
 
 
 def site_directories(engine_python: Path) -> tuple[Path, ...]:
@@ -76,17 +85,22 @@ def site_directories(engine_python: Path) -> tuple[Path, ...]:
     return tuple(Path(path) for path in json.loads(done.stdout) if Path(path).is_dir())
 
 
-def binding_text(distributions: Sequence[Distribution]) -> bytes:
+def binding_text(distributions: Sequence[Distribution], altered: Sequence[Altered] = ()) -> bytes:
     """The text whose digest is the binding digest."""
     lines = [f"{d.name}=={d.version} {d.record_digest}\n" for d in sorted(distributions)]
+    lines += [f"altered {a.path} {a.got}\n" for a in sorted(altered)]
     return "".join(["kit-binding 1\n", *lines]).encode()
 
 
-def binding_of(site_dirs: Sequence[Path], verify_files: bool = True) -> Binding:
+def binding_of(
+    site_dirs: Sequence[Path], verify_files: bool = True, allow_altered: bool = False
+) -> Binding:
     """Bind what is installed in these directories.
 
     BindingError names a distribution without RECORD, and every file (the first few) whose bytes
     are not what its RECORD says. `verify_files=False` trusts the RECORDs, for a quick look only.
+    `allow_altered`: for an engine that somebody else installed; a file that differs is then not
+    refused but bound by the digest it has (hosts patch certificates, two wheels write one file).
     """
     distributions: list[Distribution] = []
     files: list[tuple[str, Row]] = []
@@ -95,29 +109,47 @@ def binding_of(site_dirs: Sequence[Path], verify_files: bool = True) -> Binding:
         for info in _metadata_directories(site):
             rows = _rows(info)
             distributions.append(_distribution(info, rows))
-            paths = [(os.path.normpath(site / row.path), row) for row in rows]
+            paths = [(_place(site, row), row) for row in rows]
             owned.update(path for path, _ in paths)
             # Some wheels bring bytecode with a hash; compiling at install rightly replaces it.
             files.extend((path, row) for path, row in paths if row.hash and path[-4:] != ".pyc")
-    size = _verify(files) if verify_files else 0
+    altered: list[Altered] = []
+    size = _verify(files, altered if allow_altered else None) if verify_files else 0
     return Binding(
-        Digest.of(binding_text(distributions)),
+        Digest.of(binding_text(distributions, altered)),
         tuple(sorted(distributions)),
         len(files) if verify_files else 0,
         size,
         tuple(sorted(path for site in site_dirs for path in _unowned(site, owned))),
+        tuple(sorted(altered)),
     )
+
+
+def _place(site: Path, row: Row) -> str:
+    """Where a row's file is. With `--target`, pip moves scripts into the site directory's own bin/
+    and leaves their rows as they were, pointing above it.
+    """
+    path = os.path.normpath(site / row.path)
+    parent, name = os.path.split(row.path)
+    moved = os.path.join(site, "bin", name)  # noqa: PTH118 - 35,000 rows: plain strings
+    if parent.startswith("..") and os.path.basename(parent) == "bin" and not os.path.exists(path):  # noqa: PTH110, PTH119
+        return moved
+    return path
 
 
 def bind_engine(engine: EngineOnHost, phase: str) -> EngineBound:
     """The record of what the engine is at `phase`: verified, with every distribution named."""
-    binding = binding_of([Path(directory) for directory in engine.site_directories])
+    binding = binding_of(
+        [Path(directory) for directory in engine.site_directories],
+        allow_altered=engine.runtime == "installed",
+    )
     facts: dict[str, Any] = {
         "distributions": [
             {"name": d.name, "version": d.version, "record": str(d.record_digest)}
             for d in binding.distributions
         ],
         "interpreter": _interpreter_digest(engine.launcher),
+        "altered": {a.path: str(a.got) for a in binding.altered},
         "unowned": list(binding.unowned),
         "verified_bytes": binding.verified_bytes,
         "verified_files": binding.verified_files,
@@ -181,10 +213,22 @@ def _distribution(info: Path, rows: tuple[Row, ...]) -> Distribution:
     return Distribution(name, fields["Version"], record_digest(rows))
 
 
-def _verify(files: list[tuple[str, Row]]) -> int:
-    """Hash every file, in threads (hashlib lets go of the interpreter lock); the bytes read."""
+def _verify(files: list[tuple[str, Row]], altered: list[Altered] | None) -> int:
+    """Hash every file, in threads (hashlib lets go of the interpreter lock); the bytes read.
+
+    A file that differs goes into `altered`, if that is given, and is an error otherwise.
+    """
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(_check, files, chunksize=64))
+    if altered is not None:
+        for (path, row), (problem, _) in zip(files, results, strict=True):
+            if problem and Path(path).is_file():
+                altered.append(Altered(row.path, _digest_of(Path(path))))
+        paths = {a.path for a in altered}
+        results = [
+            ("" if row.path in paths else problem, size)
+            for (_, row), (problem, size) in zip(files, results, strict=True)
+        ]
     wrong = [problem for problem, _ in results if problem]
     if wrong:
         more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
@@ -224,5 +268,9 @@ def _interpreter_digest(launcher: tuple[str, ...]) -> str | None:
     program = shutil.which(launcher[0]) if launcher else None
     if program is None:
         return None
-    with Path(program).resolve().open("rb") as file:
-        return str(Digest.of_file(file))
+    return str(_digest_of(Path(program).resolve()))
+
+
+def _digest_of(path: Path) -> Digest:
+    with path.open("rb") as file:
+        return Digest.of_file(file)

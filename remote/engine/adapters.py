@@ -48,4 +48,4 @@ REFERENCE = Adapter(
     read_metrics=metrics.parse,
 )
 
-ADAPTERS: Mapping[str, Adapter] = {"wheels": VLLM, "reference": REFERENCE}
+ADAPTERS: Mapping[str, Adapter] = {"wheels": VLLM, "installed": VLLM, "reference": REFERENCE}
