@@ -3,9 +3,9 @@
 Invariant: nothing here waits but the wait for events and the nap, both ended by what is due.
 
 Level-triggered epoll: edge triggering saved 5 % of the CPU time and would lose the wake-up for data
-that one read left behind. While batches follow each other closely (above some 1,250 a second) the
+that one read left behind. While batches follow each other closely (above some 700 a second) the
 loop naps for `NAP_NS` between them: the kernel has stamped what arrives meanwhile, sockets queue
-it, one wake-up serves several chunks (14 -> 8 ms CPU per 1,000 chunks at 25,600 chunks/s), and the
+it, one wake-up serves several chunks (14 -> 7 ms CPU per 1,000 chunks at 25,600 chunks/s), and the
 server's sends wake nobody. A nap may delay the next request of a connection by as much, which
 `late_send` reports; with few streams there are no naps.
 """
@@ -19,8 +19,8 @@ from remote.client import wire_log
 from remote.client.dispatcher import Dispatcher
 from remote.client.wire_log import ENTRY_BYTES, NO_STAMP, WireLog
 
-NAP_NS = 300_000
-_BUSY_PERIOD_NS = 800_000
+NAP_NS = 500_000
+_BUSY_PERIOD_NS = 1_500_000
 _MAX_EVENTS = 256
 _ANCILLARY_BYTES = 64
 # select() takes microseconds where epoll takes milliseconds, but only descriptors below this.

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
+from decimal import Decimal
 from importlib.metadata import PackageNotFoundError, version
 
 from clients.task import Result, Task
 
-from records.load import Load
+from records.load import Load, Prompts, Sampling, Window
 from records.measurement import Request
 from remote.client.window import Target, measure
+from remote.prompts import request_source
 
 
-class Bodies:
-    def __init__(self, task: Task) -> None:
-        self._task = task
-
-    def body(self, index: int) -> bytes:
-        return json.dumps(self._task.body(index)).encode()
+def window(task: Task) -> Window:
+    """The task as a plan would have it."""
+    zero, one = Decimal(0), Decimal(1)
+    return Window(
+        "bench",
+        "completions",
+        Load("closed", task.streams, requests=task.streams * task.rounds),
+        Prompts("builtin", count=8, seed=0, unique=True),
+        Sampling(task.chunks, 0, True, zero, one, 0, zero, 0, zero, zero, one),
+    )
 
 
 def main() -> None:
     task = Task.from_argv()
+    asked = window(task)
     requests: list[Request] = []
 
     def keep(batch: Sequence[Request]) -> None:
@@ -32,8 +38,8 @@ def main() -> None:
     (cpu,) = os.sched_getaffinity(0)
     done = measure(
         Target("/v1/completions", port=task.port),
-        Bodies(task),
-        Load("closed", task.streams, requests=task.streams * task.rounds),
+        request_source(asked, "synthetic"),
+        asked.load,
         seed=0,
         sink=keep,
         cpus=(cpu,),
