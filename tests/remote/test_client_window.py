@@ -318,6 +318,31 @@ def test_a_worker_that_is_killed_is_an_error(server: Launched, tmp_path: Path) -
     assert children() == before
 
 
+def test_a_worker_does_not_outlive_its_parent(server: Launched, tmp_path: Path) -> None:
+    parent = os.fork()
+    if parent == 0:
+        bodies = Bodies(lambda _: {"ttft": "1ms", "gap": "20ms"}, 10_000)
+        window(server.port, Load("closed", 2, duration_ms=600_000), tmp_path, bodies)
+        os._exit(0)
+    worker = ""
+    while not worker:
+        time.sleep(0.02)
+        worker = " ".join(children_of(Path(f"/proc/{parent}/task/{parent}")))
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    while running(worker):  # the test's own time limit ends a wait in vain
+        time.sleep(0.02)
+
+
+def running(pid: str) -> bool:
+    """Whether a process exists and is no zombie (proc(5), the state behind the name)."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
 def children() -> set[str]:
     return {pid for task in Path("/proc/self/task").iterdir() for pid in children_of(task)}
 
