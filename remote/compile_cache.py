@@ -1,7 +1,10 @@
 """Where the engine's compile caches live for an arm, and what is in them.
 
-Invariant: no arm ever sees a cache that its plan does not declare: "cold" starts from an empty
-directory each boot, "warm" and "none" keep one directory an arm.
+Invariant: no arm ever sees a cache that its plan does not declare. "cold": a directory of the
+arm's own, emptied before each boot. "warm": one directory shared by all warm arms, filled by an
+unmeasured boot of each before anything is measured, so that every measured boot starts from the
+same cache (its keys are content hashes; kernels that two arms share are compiled once). "none": a
+directory of the arm's own.
 """
 
 from __future__ import annotations
@@ -25,8 +28,8 @@ class CacheState:
 
 
 def cache_directory(scratch: Path, arm: Arm) -> Path:
-    """The arm's own directory, created; emptied where the arm declares a cold cache."""
-    path = scratch / "cache" / arm.id
+    """The arm's directory, created; emptied where the arm declares a cold cache."""
+    path = scratch / "cache" / ("warm" if arm.cache == "warm" else f"{arm.cache}-{arm.id}")
     if arm.cache == "cold" and path.exists():
         shutil.rmtree(path)
     path.mkdir(parents=True, exist_ok=True)

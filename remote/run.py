@@ -123,10 +123,11 @@ def _measure(context: Context, progress: Progress) -> None:
         _observe(context, phase)
         _bind(context, "before")
         calibrate(context)
-    for boot in remaining:
-        arm = context.plan.arm(boot.arm)
-        if arm.cache == "warm" and arm.id not in progress.primed:
+    needed = {boot.arm for boot in remaining}
+    for arm in context.plan.arms:
+        if arm.cache == "warm" and arm.id in needed and arm.id not in progress.primed:
             _prime(context, progress, arm.id)
+    for boot in remaining:
         boot_id, attempt = progress.next_attempt(boot)
         outcome = run_boot(context, BootIdentity(boot_id, boot.id, attempt, boot.arm))
         progress.outcomes[boot.id] = outcome
@@ -143,11 +144,11 @@ def _measure(context: Context, progress: Progress) -> None:
 
 
 def _prime(context: Context, progress: Progress, arm: str) -> None:
-    """Fill a warm arm's caches by an unmeasured boot; its measured boots then start alike."""
+    """Fill the warm caches by an unmeasured boot of an arm; measured boots then start alike."""
     number = progress.priming_attempts.get(arm, 0) + 1
     name = f"prime-{arm}" if number == 1 else f"prime-{arm}.{number}"
-    run_boot(context, BootIdentity(name, "", number, arm))
-    progress.primed.add(arm)
+    if run_boot(context, BootIdentity(name, "", number, arm)) == "completed":
+        progress.primed.add(arm)
 
 
 def _observe(context: Context, phase: str) -> None:
