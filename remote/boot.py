@@ -25,7 +25,6 @@ from remote.engine.adapter import EngineSpec
 from remote.engine.clean import CleanReport, prove_clean, require_clean
 from remote.engine.ports import free_port, require_port_free
 from remote.engine.process import EngineProcess
-from remote.engine.redact import redact_value
 from remote.host.gpu import GpuMemory, memory_used
 from remote.http_get import get
 from remote.window import Booted, measure_window
@@ -114,7 +113,11 @@ def _spec(context: Context, arm: Arm, port: int) -> EngineSpec:
         if "model" in config:
             config["model"] = context.job.models[config["model"]].path
         args += ["--speculative-config", json.dumps(config)]
-    env = {**context.adapter.cache_environment(str(cache)), **context.job.engine.env, **arm.env}
+    # A home of its own: what an engine keeps there must not come from, or go to, anybody's.
+    home = context.scratch / "home"
+    home.mkdir(exist_ok=True)
+    caches = context.adapter.cache_environment(str(cache))
+    env = {"HOME": str(home), **caches, **context.job.engine.env, **arm.env}
     return EngineSpec(
         launcher=context.job.engine.launcher,
         model_path=context.job.models[arm.model].path,
@@ -146,18 +149,15 @@ def _live(context: Context, boot: BootIdentity, engine: EngineProcess, spec: Eng
     context.record(warmup.warm(context, booted))
     decisions = adapter.read_log(engine.log_path.read_bytes())
     version = json.loads(get(listen, adapter.version_path))["version"]
-    context.record(schema.EngineDecided(boot.id, str(version), _redacted(context, decisions)))
+    context.record(
+        schema.EngineDecided(boot.id, str(version), context.redact_value(to_object(decisions)))
+    )
     for window in context.plan.windows if boot.planned else ():
         context.say(f"boot {boot.id}: window {window.id}")
         measure_window(context, booted, window, healthy_ns)
         status = engine.exit_status()
         if status is not None:
             raise EngineBootError(f"the engine ended with status {status} in window {window.id}")
-
-
-def _redacted(context: Context, facts: object) -> dict[str, object]:
-    plain: dict[str, object] = redact_value(to_object(facts), context.private_names)
-    return plain
 
 
 def _end(

@@ -17,8 +17,9 @@ from records.plan import Plan
 from records.schema import Clock
 from remote.clock import read_clock
 from remote.engine.adapter import Adapter
-from remote.engine.redact import redact
+from remote.engine.redact import redact, redact_value
 from remote.interruption import Interruption
+from remote.places import Places
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +62,17 @@ class Context:
         return read_clock()
 
     def redact(self, text: str) -> str:
-        """`text` without secrets, addresses, and the names of this host and its user."""
-        return redact(text, self.private_names)
+        """`text` without secrets, addresses, names of host and user, and places on this host."""
+        return redact(self.places.hide(text), self.private_names)
+
+    def redact_value(self, value: Any) -> Any:
+        """A plain JSON value, every string in it redacted."""
+        return redact_value(self.places.hide_in(value), self.private_names)
+
+    @property
+    def places(self) -> Places:
+        """The job's directories by their names."""
+        return Places.of(self.job)
 
     def say(self, text: str) -> None:
         """One line of progress for whoever watches the harness's own log."""

@@ -20,9 +20,9 @@ _OWNED = ("--host", "--port", "--model", "--served-model-name", "--uds")
 _SECRET = ("--api-key", "--hf-token")
 
 _INHERITED = (
-    "PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "PYTHONPATH",
+    "PATH", "HOME", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ",
     "LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
-    "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "XDG_CACHE_HOME", "SSL_CERT_FILE",
+    "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "SSL_CERT_FILE",
 )  # fmt: skip
 # Of these, what is not in the plan is kept away from the engine and named in the record.
 _DECIDING = (
