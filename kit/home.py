@@ -50,6 +50,11 @@ class Home:
         return self.path / "models"
 
     @property
+    def prompts(self) -> Path:
+        """Prompt files of the plans that were read, named by digest."""
+        return self.path / "prompts"
+
+    @property
     def harness(self) -> Path:
         """The harness archives, named by digest."""
         return self.path / "harness"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit import zipapp
+from kit import prompt_files, zipapp
 from kit.engine_setup import EngineSetup
 from kit.home import Home
 from kit.hosts import Host, Running
@@ -112,6 +112,7 @@ def start(home: Home, host: Host, job: Job, harness: Path) -> Started:
     """Start the harness detached; it creates or continues the run."""
     for directory in (home.runs, home.jobs, home.logs):
         directory.mkdir(parents=True, exist_ok=True)
+    prompt_files.carry(home, host, job)
     path = home.job(job.run_id)
     path.write_bytes(canonical.encode(to_object(job)))
     log = home.log(job.run_id)

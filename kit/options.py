@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from kit import prompt_files
 from kit.home import Home
 from kit.plan_file import load_plan
 from records.errors import PlanError, UnknownRunError
@@ -62,13 +63,19 @@ def home() -> Home:
 def find_plan(home: Home, name: str) -> Plan:
     """A plan by its name in kit/plans, or from a file. PlanError lists what there is."""
     if name.endswith(".toml") or os.sep in name:
-        return load_plan(Path(name))
+        return _kept(home, Path(name))
     known = sorted(path.stem for path in home.plans.glob("*.toml"))
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"--plan {near[0]}" if near else "write --plan with one of these, or a file.toml"
         raise PlanError(f"no plan {name!r}; there are: {', '.join(known)}", hint)
-    return load_plan(home.plans / f"{name}.toml")
+    return _kept(home, home.plans / f"{name}.toml")
+
+
+def _kept(home: Home, path: Path) -> Plan:
+    plan = load_plan(path)
+    prompt_files.keep(home, plan, path.parent)
+    return plan
 
 
 def find_run(home: Home, run_id: str) -> RunDirectory:

@@ -1,7 +1,8 @@
 """A plan as a person writes it: TOML in, `records.plan.Plan` out, with the line of every mistake.
 
 Invariant: nothing is converted but decimal numbers for Decimal fields and a speculative_config
-table into the engine's JSON; every other value must have the type of its field.
+table into the engine's JSON; every other value must have the type of its field. A prompt file that
+a window names is bound by the digest it has when the plan is read.
 
 `[arm_defaults]` and `[window_defaults]` are merged under each arm and window: tables key by key;
 `args` of the defaults come before the arm's own; everything else is replaced.
@@ -19,6 +20,7 @@ from typing import Any
 
 import tomllib
 
+from kit.prompt_files import with_prompt_digests
 from kit.toml_lines import key_lines, line_of
 from records.decode import DecodeError, from_object
 from records.errors import FormatError, PlanError
@@ -38,11 +40,11 @@ def load_plan(path: Path) -> Plan:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(f"{path}: cannot be read: {error}") from error
-    return parse_plan(text, str(path))
+    return parse_plan(text, str(path), path.parent)
 
 
-def parse_plan(text: str, name: str) -> Plan:
-    """Decode the text of a plan; `name` stands for the file in errors."""
+def parse_plan(text: str, name: str, base: Path = Path()) -> Plan:
+    """Decode the text of a plan; `name` stands for the file in errors, `base` for its directory."""
     try:
         document = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
@@ -51,7 +53,8 @@ def parse_plan(text: str, name: str) -> Plan:
         raise PlanError(f"{name}:{line}: not TOML: {error}") from error
     lines = key_lines(text)
     try:
-        plan = from_object(Plan, _shaped(Plan, _with_defaults(document), "$"))
+        whole = with_prompt_digests(_with_defaults(document), base)
+        plan = from_object(Plan, _shaped(Plan, whole, "$"))
         _check_factors(plan)
     except DecodeError as error:
         where = error.path

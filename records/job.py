@@ -57,3 +57,8 @@ class Job:
     port: int = 0
     client_cpus: tuple[int, ...] = ()
     engine_cpus: tuple[int, ...] = ()
+
+    @property
+    def prompts_directory(self) -> str:
+        """Where the plan's prompt files lie, each named by the hex digits of its digest."""
+        return f"{self.scratch}/prompts"

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
+from records.digest import Digest
 from records.errors import FormatError
 
 LOAD_KINDS = ("closed", "constant", "poisson", "burst")
-PROMPT_SOURCES = ("builtin", "jsonl", "spec-bench", "sharegpt", "random")
+PROMPT_FILES = ("jsonl", "spec-bench", "sharegpt")
+PROMPT_SOURCES = ("builtin", *PROMPT_FILES, "random")
 ENDPOINTS = ("completions", "chat")
 
 
@@ -51,8 +53,9 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """Where prompts come from. `path` is for jsonl, spec-bench and sharegpt files, bound by digest.
+    """Where prompts come from. `path` and `digest` are for jsonl, spec-bench and sharegpt files.
 
+    path: relative to the plan's file; what the prompts are is told by the digest of their file.
     random: token ids drawn uniformly from [`token_low`, `token_high`), `input_tokens` of them.
     `unique`: the request's number is woven into each prompt, so that no prefix cache can answer.
     """
@@ -65,6 +68,7 @@ class Prompts:
     input_tokens: int = 0
     token_low: int = 0
     token_high: int = 0
+    digest: Digest | None = None
 
     def __post_init__(self) -> None:
         if self.source not in PROMPT_SOURCES:
@@ -73,10 +77,10 @@ class Prompts:
             )
         if self.count < 1:
             raise FormatError("prompts.count must be at least 1")
-        if (self.path != "") != (self.source in ("jsonl", "spec-bench", "sharegpt")):
-            raise FormatError(
-                "prompts.path is for jsonl, spec-bench and sharegpt, and needed there"
-            )
+        if (self.path != "") != (self.source in PROMPT_FILES):
+            raise FormatError(f"prompts.path is for {', '.join(PROMPT_FILES)}, and needed there")
+        if (self.digest is not None) != (self.path != ""):
+            raise FormatError("prompts.digest goes with prompts.path, and only with it")
         if self.source == "random" and not (
             self.input_tokens > 0 and 0 <= self.token_low < self.token_high
         ):

@@ -3,7 +3,7 @@
 Invariant: an event type or key that is not here is an error, in writing and in reading.
 
 History
-  1 (2026-11-30): first version.
+  1 (2026-11-30): first version. Prompt files bound by digest before anything was released.
 
 Runs may be analysed together when `format`, `plan_digest` and `harness_digest` of their
 `run.started` agree; the binding, the driver and the host are strata, never pooled silently.

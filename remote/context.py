@@ -52,6 +52,11 @@ class Context:
         """What may be lost: caches, raw logs, spill files."""
         return Path(self.job.scratch)
 
+    @property
+    def prompts(self) -> Path:
+        """The plan's prompt files, by digest."""
+        return Path(self.job.prompts_directory)
+
     def record(self, event: Any) -> None:
         """Put an event on disk before anything else happens."""
         with self.interruption.shield():

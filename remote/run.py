@@ -35,6 +35,7 @@ from remote.engine.adapters import ADAPTERS
 from remote.host.facts import probe
 from remote.interruption import Interruption
 from remote.progress import Progress
+from remote.prompts.source import request_source
 
 
 def main(job_path: str) -> int:
@@ -119,6 +120,7 @@ def _begin(context: Context, progress: Progress) -> None:
 def _measure(context: Context, progress: Progress) -> None:
     remaining = progress.remaining(context.plan)
     if remaining:
+        _require_prompts(context)
         phase = "start" if not progress.attempts else "resume"
         _observe(context, phase)
         _bind(context, "before")
@@ -149,6 +151,12 @@ def _prime(context: Context, progress: Progress, arm: str) -> None:
     name = f"prime-{arm}" if number == 1 else f"prime-{arm}.{number}"
     if run_boot(context, BootIdentity(name, "", number, arm)) == "completed":
         progress.primed.add(arm)
+
+
+def _require_prompts(context: Context) -> None:
+    """PlanError or BindingError, before anything is started, for prompts that do not fit."""
+    for window in context.plan.windows:
+        request_source(window, window.id, context.prompts)
 
 
 def _observe(context: Context, phase: str) -> None:

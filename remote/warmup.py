@@ -37,7 +37,7 @@ def warm(context: Context, booted: Booted) -> BootWarmed:
             )
             measure(
                 booted.target(window.endpoint),
-                request_source(window, booted.served_name),
+                request_source(window, booted.served_name, context.prompts),
                 load,
                 seed=window.prompts.seed,
                 sink=_discard,

@@ -83,7 +83,7 @@ def measure_window(context: Context, booted: Booted, window: Window, healthy_ns:
     with watch_gpu(context.scratch, booted.engine) as gpu:
         result = measure(
             booted.target(window.endpoint),
-            request_source(window, booted.served_name),
+            request_source(window, booted.served_name, context.prompts),
             window.load,
             seed=window.prompts.seed,
             sink=tally.record,

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import click
 
+from kit import prompt_files
 from kit.launch import build_harness, new_run_id
 from kit.offline_host import OfflineHost, job_for
 from kit.options import find_plan, home, json_option, plan_option
@@ -56,7 +57,13 @@ def command(
     out.mkdir(parents=True, exist_ok=True)
     (out / "harness.pyz").write_bytes(archive.read_bytes())
     (out / "job.json").write_bytes(canonical.encode(to_object(job)))
+    prompts = list(prompt_files.files(here, plan))
+    for source, name in prompts:
+        (out / "prompts").mkdir(exist_ok=True)
+        (out / "prompts" / name).write_bytes(source.read_bytes())
     if as_json:
         print_json({"run_id": run_id, "harness": str(digest), "directory": str(out)})
     else:
         click.echo(f"{run_id}: {out}/harness.pyz ({digest}), {out}/job.json")
+        if prompts:
+            click.echo(f"carry {out}/prompts to {job.prompts_directory}")

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from records.errors import PlanError
+from records.digest import Digest
+from records.errors import BindingError, PlanError
 from records.load import Prompts, Sampling, Window
 from remote.prompts.builtin import builtin_prompts
 from remote.prompts.files import Prompt, read_prompts
@@ -66,13 +67,14 @@ class PromptSource:
         return b"[", b"".join(b",%d" % i for i in prompt[self._digits :]) + b"]"
 
 
-def request_source(window: Window, model: str, base: Path = Path()) -> PromptSource:
+def request_source(window: Window, model: str, files: Path = Path()) -> PromptSource:
     """The bodies of a window's requests. PlanError where the prompts do not fit the endpoint.
 
-    `base`: where a relative `prompts.path` begins.
+    `files`: the directory of prompt files, each named by the hex digits of its digest. BindingError
+    where a file there is another.
     """
     asked = window.prompts
-    prompts = _choose(asked, base)
+    prompts = _choose(asked, files)
     ids = [p for p in prompts if not isinstance(p, str)]
     if ids and window.endpoint == "chat":
         raise PlanError("token ids are prompts for the completions endpoint, not for chat")
@@ -116,7 +118,7 @@ def _number(value: object) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-def _choose(asked: Prompts, base: Path) -> Sequence[Prompt]:
+def _choose(asked: Prompts, files: Path) -> Sequence[Prompt]:
     draw = random.Random(asked.seed).random  # noqa: S311 - reproducible, not secret
     if asked.source == "random":
         span = asked.token_high - asked.token_low
@@ -125,18 +127,29 @@ def _choose(asked: Prompts, base: Path) -> Sequence[Prompt]:
             for _ in range(asked.count)
         ]
     found: list[Prompt] = list(builtin_prompts())
-    if asked.source != "builtin":
-        path = base / asked.path
-        try:
-            found = read_prompts(asked.source, path.read_bytes(), path.name)
-        except OSError as error:
-            raise PlanError(f"prompts: {error}", remedy="check prompts.path") from error
+    if asked.digest is not None:
+        found = read_prompts(asked.source, _read(asked.digest, files), Path(asked.path).name)
     if len(found) < asked.count:
         raise PlanError(
             f"{asked.count} prompts asked for, {asked.source} has {len(found)}",
             remedy=f"set prompts.count to {len(found)} or less",
         )
     return _shuffled(found, draw)[: asked.count]
+
+
+def _read(digest: Digest, files: Path) -> bytes:
+    path = files / digest.hex
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise PlanError(
+            f"prompts: {error}", remedy=f"put the file of this digest there: {digest}"
+        ) from error
+    if Digest.of(data) != digest:
+        raise BindingError(
+            f"prompts {path}: got {Digest.of(data)}, want {digest}", remedy=f"rm {path}"
+        )
+    return data
 
 
 def _shuffled(items: list[Prompt], draw: Callable[[], float]) -> list[Prompt]:

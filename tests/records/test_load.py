@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from records.digest import Digest
 from records.errors import FormatError
 from records.load import Load, Prompts
 from records.plan import Plan
@@ -32,6 +33,8 @@ BUILTIN = Prompts("builtin", 4, 1, True)
         (BUILTIN, {"count": 0}, "count"),
         (BUILTIN, {"path": "x.jsonl"}, "prompts.path"),
         (BUILTIN, {"source": "jsonl"}, "prompts.path"),
+        (BUILTIN, {"source": "jsonl", "path": "x"}, "prompts.digest"),
+        (BUILTIN, {"digest": Digest.of(b"")}, "prompts.digest"),
         (BUILTIN, {"source": "random"}, "input_tokens"),
         (
             Prompts("random", 1, 1, True, input_tokens=1, token_high=9),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from records.errors import PlanError
+from records.digest import Digest
+from records.errors import BindingError, PlanError
 from records.load import Load, Prompts, Sampling, Window
 from remote.prompts import request_source
 from remote.prompts.builtin import builtin_prompts
@@ -30,6 +31,13 @@ SAMPLING = Sampling(
 
 def window(prompts: Prompts, endpoint: str = "completions") -> Window:
     return Window("w", endpoint, Load("closed", 1, requests=1), prompts, SAMPLING)
+
+
+def in_file(directory: Path, source: str, content: str, count: int) -> Prompts:
+    """Prompts out of a file `p` of this content, which lies in `directory` under its digest."""
+    digest = Digest.of(content.encode())
+    (directory / digest.hex).write_text(content)
+    return Prompts(source, count, 0, unique=False, path="a/p", digest=digest)
 
 
 def bodies(prompts: Prompts, count: int, endpoint: str = "completions") -> list[dict[str, object]]:
@@ -114,15 +122,13 @@ def test_random_ids_without_unique_repeat() -> None:
     ],
 )  # fmt: skip
 def test_files(tmp_path: Path, source: str, content: str, expected: set[str]) -> None:
-    path = tmp_path / "prompts"
-    path.write_text(content)
-    found = bodies(Prompts(source, 2, 0, unique=False, path=str(path)), 2)
-    assert {b["prompt"] for b in found} == expected
+    asked = in_file(tmp_path, source, content, 2)
+    made = request_source(window(asked), "m", tmp_path)
+    assert {json.loads(made.body(i))["prompt"] for i in range(2)} == expected
 
 
 def test_ids_of_a_file(tmp_path: Path) -> None:
-    (tmp_path / "p").write_text('{"prompt":[1,2,3]}')
-    prompts = Prompts("jsonl", 1, 0, unique=False, path="p")
+    prompts = in_file(tmp_path, "jsonl", '{"prompt":[1,2,3]}', 1)
     assert json.loads(request_source(window(prompts), "m", tmp_path).body(0))["prompt"] == [1, 2, 3]
 
 
@@ -139,15 +145,24 @@ def test_ids_of_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_files_that_do_not_fit(tmp_path: Path, source: str, content: str, words: str) -> None:
-    (tmp_path / "p").write_text(content)
-    prompts = Prompts(source, 2, 0, unique=False, path="p")
+    prompts = in_file(tmp_path, source, content, 2)
     with pytest.raises(PlanError, match=words):
         request_source(window(prompts), "m", tmp_path)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match="absent"):
-        request_source(window(Prompts("jsonl", 1, 0, False, path="absent")), "m", tmp_path)
+    asked = Prompts("jsonl", 1, 0, False, path="p", digest=Digest.of(b""))
+    with pytest.raises(PlanError, match="No such file") as caught:
+        request_source(window(asked), "m", tmp_path)
+    assert str(asked.digest) in caught.value.remedy
+
+
+def test_another_file_than_the_plan_was_read_with_is_refused(tmp_path: Path) -> None:
+    asked = in_file(tmp_path, "jsonl", '{"prompt":"a"}', 1)
+    assert asked.digest is not None
+    (tmp_path / asked.digest.hex).write_text('{"prompt":"b"}')
+    with pytest.raises(BindingError, match="want sha256"):
+        request_source(window(asked), "m", tmp_path)
 
 
 @pytest.mark.parametrize(
