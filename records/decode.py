@@ -61,11 +61,19 @@ def from_object(cls: type[T], value: Any, path: str = "$") -> T:
 
 
 def to_object(value: Any) -> Any:
-    """The plain JSON value of a dataclass (or of what one may hold); inverse of `from_object`."""
+    """The plain JSON value of a dataclass (or of what one may hold); inverse of `from_object`.
+
+    A field that a later version added (metadata "since", with a default) is left out where it has
+    its default: what was written, and digested, before that version keeps its bytes.
+    """
     if isinstance(value, (Digest, Decimal)):
         return str(value)
     if dataclasses.is_dataclass(value):
-        return {f.name: to_object(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {
+            f.name: to_object(getattr(value, f.name))
+            for f in dataclasses.fields(value)
+            if not ("since" in f.metadata and getattr(value, f.name) == f.default)
+        }
     if isinstance(value, dict):
         return {key: to_object(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):

@@ -127,3 +127,16 @@ def test_only_an_object_is_an_object(value: Any) -> None:
 def test_decimals_keep_their_digits(number: Decimal) -> None:
     outer = from_object(Outer, GOOD | {"rate": str(number)})
     assert str(outer.rate) == to_object(outer)["rate"] == str(number)
+
+
+@dataclass(frozen=True)
+class _Grown:
+    old: int
+    new: str = field(default="", metadata={"since": 2})
+
+
+def test_a_later_field_at_its_default_leaves_older_bytes_as_they_were():
+    assert to_object(_Grown(1)) == {"old": 1}
+    assert from_object(_Grown, {"old": 1}) == _Grown(1)
+    assert to_object(_Grown(1, "x")) == {"old": 1, "new": "x"}
+    assert from_object(_Grown, {"old": 1, "new": "x"}) == _Grown(1, "x")
