@@ -6,7 +6,7 @@ change their defaults between versions (vLLM issue 33497), so every sampling par
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from records.digest import Digest
@@ -68,7 +68,7 @@ class Prompts:
     input_tokens: int = 0
     token_low: int = 0
     token_high: int = 0
-    digest: Digest | None = None
+    digest: Digest | None = field(default=None, metadata={"since": 2})
 
     def __post_init__(self) -> None:
         if self.source not in PROMPT_SOURCES:
