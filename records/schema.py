@@ -3,10 +3,9 @@
 Invariant: an event type or key that is not here is an error, in writing and in reading.
 
 History
-  1 (2026-11-30): first version.
-  2 (2026-11-30): plans bind prompt files by digest.
+  1 (2026-11-30): first version. Added since, left out at its default: prompts.digest.
 
-A field added after version 1 carries metadata "since" and a default, and is written only where it
+A field added to a version that has records carries metadata "since" and a default, and is written only where it
 differs from it (records/decode.py): sealed runs, and the digests of their plans, stay as they are.
 
 Runs may be analysed together when `format`, `plan_digest` and `harness_digest` of their
