@@ -5,8 +5,9 @@ Invariant: an event type or key that is not here is an error, in writing and in 
 History
   1 (2026-11-30): first version. Added since, left out at its default: prompts.digest.
 
-A field added to a version that has records carries metadata "since" and a default, and is written only where it
-differs from it (records/decode.py): sealed runs, and the digests of their plans, stay as they are.
+A field added to a version that has records carries metadata "since" and a default, and is written
+only where it differs from it (records/decode.py): sealed runs, and the digests of their plans, stay
+as they are.
 
 Runs may be analysed together when `format`, `plan_digest` and `harness_digest` of their
 `run.started` agree; the binding, the driver and the host are strata, never pooled silently.
