@@ -113,7 +113,9 @@ class Calibrated:
     """The client against the reference server at one concurrency: what this host does to stamps.
 
     Errors are receive stamp minus the server's own send stamp. `capacity_chunks_per_s` is the
-    client's: chunks over busiest CPU time, extrapolated to one full core.
+    client's: chunks over busiest CPU time, extrapolated to one full core. The error to reckon with
+    is `error_p99_ns` where `report.stamps` is "kernel". Where the client stamped it is
+    `error_max_ns`, for then nothing in a window tells how late the window's own stamps are.
     """
 
     TYPE: ClassVar[str] = "client.calibrated"
@@ -126,6 +128,11 @@ class Calibrated:
     server_late_p99_ns: int
     capacity_chunks_per_s: int
     report: ClientReport
+
+    @property
+    def bound_ns(self) -> int:
+        """The error to reckon with, as above."""
+        return self.error_p99_ns if self.report.stamps == "kernel" else self.error_max_ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,15 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 
 from records import schema
 from records.errors import CalibrationError, EngineBootError
 from records.load import Load, Prompts, Sampling, Window
 from records.measurement import ClientReport, Request
+from records.plan import Calibration
 from remote.client.window import Target, measure
 from remote.context import Context
 from remote.engine.ports import free_port
@@ -28,20 +31,34 @@ HOST = "127.0.0.1"
 _BOOT_TIMEOUT_S = 20.0
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How to calibrate: what the plan asks, the client's processors, where logs and spill go."""
+
+    asked: Calibration
+    cpus: tuple[int, ...]
+    scratch: Path
+    kernel_stamps: bool = True
+
+
 def calibrate(context: Context) -> None:
     """Calibrate at every concurrency of the plan; fills `context.calibrated_p99_ns`."""
-    wanted = sorted({window.load.concurrency for window in context.plan.windows})
-    gap_ns = context.plan.calibration.step_gap_ms * 1_000_000
-    for concurrency in wanted:
+    setting = Setting(context.plan.calibration, context.job.client_cpus, context.scratch)
+    for concurrency in sorted({window.load.concurrency for window in context.plan.windows}):
         context.say(f"calibrating the client at concurrency {concurrency}")
-        with _reference_server(context, gap_ns) as port:
-            event = _one(context, port, concurrency, gap_ns)
-        context.calibrated_p99_ns[concurrency] = event.error_p99_ns
+        event = calibrate_at(setting, concurrency)
+        context.calibrated_p99_ns[concurrency] = event.bound_ns
         context.record(event)
 
 
-def _one(context: Context, port: int, concurrency: int, gap_ns: int) -> schema.Calibrated:
-    asked = context.plan.calibration
+def calibrate_at(setting: Setting, concurrency: int) -> schema.Calibrated:
+    """Calibrate at one concurrency, against a server started for it. CalibrationError."""
+    with _reference_server(setting) as port:
+        return _measured(setting, port, concurrency)
+
+
+def _measured(setting: Setting, port: int, concurrency: int) -> schema.Calibrated:
+    asked = setting.asked
     window = Window(
         id="calibration",
         endpoint="completions",
@@ -51,20 +68,20 @@ def _one(context: Context, port: int, concurrency: int, gap_ns: int) -> schema.C
     )
     requests: list[Request] = []
     result = measure(
-        Target(host=HOST, port=port, path="/v1/completions"),
+        Target("/v1/completions", HOST, port, kernel_stamps=setting.kernel_stamps),
         request_source(window, "synthetic"),
         window.load,
         seed=0,
         sink=requests.extend,
-        cpus=context.job.client_cpus or None,
-        spill_dir=context.scratch,
+        cpus=setting.cpus or None,
+        spill_dir=setting.scratch,
     )
     truths = decode(get((HOST, port), "/truth"))
     errors = sorted(stamp_errors_ns(result.start_ns, requests, truths))
     late = sorted(s - d for t in truths for s, d in zip(t.sent_ns, t.due_ns, strict=True))
     return schema.Calibrated(
         concurrency=concurrency,
-        step_gap_ns=gap_ns,
+        step_gap_ns=asked.step_gap_ms * 1_000_000,
         chunks=len(errors),
         error_p50_ns=nearest_rank(errors, 50),
         error_p99_ns=nearest_rank(errors, 99),
@@ -122,10 +139,11 @@ def _greedy(tokens: int) -> Sampling:
 
 
 @contextmanager
-def _reference_server(context: Context, gap_ns: int) -> Iterator[int]:
+def _reference_server(setting: Setting) -> Iterator[int]:
     """The harness's own reference server on a free port, ended with the block."""
     port = free_port(HOST)
-    log = context.scratch / "reference.log"
+    gap_ns = setting.asked.step_gap_ms * 1_000_000
+    log = setting.scratch / "reference.log"
     argv = [sys.executable, "-I", "-S", sys.argv[0], "reference", "--port", str(port)]
     argv += [
         "--gap",

@@ -26,7 +26,7 @@ from remote.places import Places
 class Context:
     """One run under way, by the archive of digest `harness`.
 
-    `calibrated_p99_ns` is filled by the calibration, by concurrency.
+    `calibrated_p99_ns` is filled by the calibration, by concurrency: the error to reckon with.
     """
 
     job: Job

@@ -9,9 +9,10 @@ import sys
 
 from records.errors import KitError
 
-_USAGE = """usage: harness.pyz run JOB.json | reference [OPTIONS]
+_USAGE = """usage: harness.pyz run JOB.json | calibrate [OPTIONS] | reference [OPTIONS]
 
 run        carry out, or continue, the run that JOB.json describes
+calibrate  measure the client on this host (see: calibrate --help)
 reference  start the reference server (see: reference --help)
 """
 
@@ -24,6 +25,10 @@ def main(argv: list[str]) -> int:
             from remote.run import main as run
 
             return run(rest[0])
+        if verb == "calibrate":
+            from remote.calibrate import main as calibrate
+
+            return calibrate(rest)
         if verb == "reference":
             from remote.reference.main import main as reference
 

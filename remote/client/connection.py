@@ -55,13 +55,13 @@ class Connection:
         self._socket: socket | None = None
         self.receive: Callable[..., Any] = _closed
 
-    def open(self, family: str, address: tuple[str, int] | str) -> int:
+    def open(self, family: str, address: tuple[str, int] | str, *, kernel_stamps: bool) -> int:
         """Make the socket and begin to connect, without waiting; the errno of `connect`."""
         sock = socket(FAMILIES[family], SOCK_STREAM)
         sock.setblocking(False)
         if family != "unix":
             sock.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
-            if platform.machine() in _KNOWN_MACHINES:
+            if kernel_stamps and platform.machine() in _KNOWN_MACHINES:
                 try:
                     sock.setsockopt(SOL_SOCKET, _SO_TIMESTAMPNS, 1)
                 except OSError as error:  # a sandboxed kernel: stamps will be the client's own

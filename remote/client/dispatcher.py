@@ -49,6 +49,7 @@ class Dispatcher:
     def __init__(self, job: Job, log: WireLog, epoll: select.epoll) -> None:
         self._log, self._epoll, self._source = log, epoll, job.source
         self._family, self._address = job.target.family, job.target.address()
+        self._stamps = job.target.kernel_stamps
         self._head = job.target.head()
         self._closed = job.work if isinstance(job.work, ClosedWork) else None
         self._open = iter(()) if isinstance(job.work, ClosedWork) else job.work
@@ -73,7 +74,7 @@ class Dispatcher:
     def connect(self) -> None:
         """Open every connection before the window; one that cannot be is tried again in it."""
         for c in self._all:
-            error = c.open(self._family, self._address)
+            error = c.open(self._family, self._address, kernel_stamps=self._stamps)
             if error == errno.EINPROGRESS:
                 poller = select.poll()
                 poller.register(c.fd, select.POLLOUT)
@@ -295,7 +296,7 @@ class Dispatcher:
         self._epoll.register(c.fd, events)
 
     def _open_connection(self, c: Connection) -> None:
-        error = c.open(self._family, self._address)
+        error = c.open(self._family, self._address, kernel_stamps=self._stamps)
         if error in (0, errno.EINPROGRESS):
             self._register(c, select.EPOLLOUT)
         else:

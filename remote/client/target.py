@@ -27,7 +27,10 @@ class RequestSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One HTTP endpoint: `host` and `port`, or with family "unix" the socket at `unix_path`."""
+    """One HTTP endpoint: `host` and `port`, or with family "unix" the socket at `unix_path`.
+
+    `kernel_stamps` False: do without them, as on a kernel that gives none.
+    """
 
     path: str
     host: str = "127.0.0.1"
@@ -35,6 +38,7 @@ class Target:
     unix_path: str = ""
     family: str = "ipv4"
     headers: tuple[tuple[str, str], ...] = ()
+    kernel_stamps: bool = True
 
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
