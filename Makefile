@@ -2,6 +2,7 @@
 # make audit                                hold every record and table to account
 PLAN ?= smoke-cpu
 HOST ?=
+MIRROR ?=
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +10,7 @@ READY := $(VENV)/.ready
 DEV_READY := $(VENV)/.ready-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce demo test lint audit bench fetch-records clean
+.PHONY: help reproduce demo test lint audit bench fetch-records verify-images clean
 
 help:
 	@echo 'make reproduce [PLAN=smoke-cpu] [HOST=]  run a plan, bring its records home, write the tables'
@@ -17,6 +18,7 @@ help:
 	@echo 'make demo                               the whole pipeline against the reference server'
 	@echo 'make test | lint | bench                for those who change this project'
 	@echo 'make fetch-records [HOST=]              bring records of sealed runs home'
+	@echo 'make verify-images [HOST=] [MIRROR=]    hold registry, or host, against images/images.lock.json'
 	@echo 'make clean                              remove build/ and caches; never records, never .kit/'
 
 reproduce: $(READY)
@@ -30,6 +32,9 @@ audit: $(READY)
 
 fetch-records: $(READY)
 	@$(BIN)/kit fetch-records --host '$(HOST)'
+
+verify-images: $(READY)
+	@$(BIN)/kit images verify $(if $(MIRROR),--mirror '$(MIRROR)') $(if $(HOST),'$(HOST)')
 
 lint: $(DEV_READY)
 	$(BIN)/ruff check .

@@ -30,9 +30,11 @@ VERBS = {
     "stop": "Stop a run in order; it stays resumable.",
     "fetch-records": "Bring records into records/data, verified.",
     "job": "Write harness and job for a host without a network.",
+    "images": "The locked container images; lock and verify them at a registry.",
     "models": "The locked models; verify those that stand here.",
     "analyze": "Tables from records.",
     "audit": "Hold records, tables and claims to account.",
+    "sign": "Sign a run's seal, or CHECKPOINT, with an SSH key.",
     "compare-definitions": "Every tool's latency metrics, from the same records.",
     "version": "The version of this kit.",
 }

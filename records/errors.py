@@ -43,10 +43,40 @@ class UnknownRunError(KitError):
     exit_code = 13
 
 
+class HostUnreachableError(KitError):
+    """Nothing answers at the host's address: the name, the network or the machine."""
+
+    exit_code = 14
+
+
+class NoSshServerError(KitError):
+    """The machine answers, but no SSH server does at that port."""
+
+    exit_code = 15
+
+
+class HostKeyError(KitError):
+    """The host's key is not known yet, or is not the one that was known."""
+
+    exit_code = 16
+
+
 class ScheduleError(KitError):
     """A schedule, fault or option of the reference server that does not decode."""
 
     exit_code = 17
+
+
+class SshAuthError(KitError):
+    """The SSH server is there and accepts none of the keys offered."""
+
+    exit_code = 18
+
+
+class SshKeyError(KitError):
+    """No usable private key here: missing, malformed, or locked by a passphrase without an agent."""
+
+    exit_code = 19
 
 
 # 20-29: the host
@@ -78,6 +108,12 @@ class ClientCrashError(KitError):
     """A worker process of the measuring client ended before its window did."""
 
     exit_code = 24
+
+
+class ConnectionLostError(KitError):
+    """The connection to the host was lost and did not come back; what was started goes on there."""
+
+    exit_code = 25
 
 
 # 30-39: the engine
@@ -130,9 +166,15 @@ class NotAPrefixError(KitError):
     exit_code = 43
 
 
+class SigningError(KitError):
+    """A signature could not be made: no key, no ssh-keygen, or one is there already."""
+
+    exit_code = 44
+
+
 # 50-59: outcomes that are answers, not accidents
 class AuditFailedError(KitError):
-    """The audit found errors."""
+    """The audit found errors: records, lists, signatures or history are not what they were."""
 
     exit_code = 50
 
@@ -153,3 +195,64 @@ class CalibrationError(KitError):
     """The client on this host is not exact enough for the plan."""
 
     exit_code = 53
+
+
+class ClaimError(KitError):
+    """A claim that is not known, or that the records it names do not give."""
+
+    exit_code = 54
+
+
+class HostsFailedError(KitError):
+    """Of several hosts at least one did not bring its blocks to an end; the others did."""
+
+    exit_code = 54
+
+
+class AuditConductError(AuditFailedError):
+    """The audit found records intact, but a run was not carried out as its plan demands."""
+
+    exit_code = 57
+
+
+class AuditDerivedError(AuditFailedError):
+    """The audit found records intact, but tables, claims, findings or paper are not theirs."""
+
+    exit_code = 58
+
+
+class AuditHygieneError(AuditFailedError):
+    """The audit found secrets, names, addresses or unclear licences in what is published."""
+
+    exit_code = 59
+
+
+# 60-69: registries, images, containers
+class RegistryError(KitError):
+    """A registry cannot be reached, refuses, or answers what its specification does not allow."""
+
+    exit_code = 60
+
+
+class RegistryBusyError(KitError):
+    """A registry kept asking to come back later (429) until patience ended."""
+
+    exit_code = 61
+
+
+class ImageMismatchError(KitError):
+    """What a registry, a mirror or a host holds under a name is not what the image lock says."""
+
+    exit_code = 62
+
+
+class UnresolvedImageError(KitError):
+    """The image lock does not yet say what the index of an image leads to."""
+
+    exit_code = 63
+
+
+class DockerError(KitError):
+    """The Docker daemon cannot be reached, or refused what was asked of it."""
+
+    exit_code = 64
