@@ -55,6 +55,11 @@ def end(scratch: Path) -> int:
 
 def _members(root: tuple[int, int], known: set[tuple[int, int]]) -> list[proctree.Process]:
     processes = proctree.snapshot()
+    now = processes.get(root[0])
+    # A pid is not given out again while a session of that number lives (kernel pid.c, alloc_pid and
+    # free_pid): if somebody else has it, nothing of the engine's session is left.
+    if now is not None and now.key != root:
+        return []
     keys = proctree.belonging(processes, root, known)
     return [p for p in processes.values() if p.key in keys and p.alive]
 
