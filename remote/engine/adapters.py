@@ -31,7 +31,7 @@ def _no_cache(_directory: str) -> dict[str, str]:
 
 
 def _declares_prefix_cache(spec: EngineSpec) -> bool:
-    return "--no-prefix-caching" not in spec.args
+    return "--enable-prefix-caching" in spec.args  # as for vLLM: on by default, yet undeclared
 
 
 # The reference server answers as vLLM does; what it serves is synthetic and marked so in the run.

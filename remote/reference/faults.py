@@ -39,6 +39,7 @@ KINDS: dict[str, tuple[int, str]] = {
     "merge": (2, "chunks in one send"),
     "status": (500, "HTTP status answered instead"),
     "wrong-usage": (1, "tokens added to the usage"),
+    "miscount": (1, "tokens added to the generation counter of /metrics"),
     "no-usage": (0, "no usage event"),
     "no-done": (0, "no [DONE]"),
     "crlf": (0, "events end their lines with CR LF"),

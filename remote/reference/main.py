@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from records.errors import KitError, PortInUseError
+from records.errors import KitError, PortInUseError, ScheduleError
 from remote.reference.ask import Options
 from remote.reference.faults import KINDS, parse_fault
 from remote.reference.schedule import Schedule, parse_delay, parse_duration_ns, parse_tokens
@@ -46,7 +46,17 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--fault", action="append", default=[], help=", ".join(KINDS))
     p.add_argument("--truth-chunks", type=int, default=1 << 20, help="stamps kept, 16 bytes each")
-    p.add_argument("--no-prefix-caching", action="store_true")
+    caching = p.add_mutually_exclusive_group()
+    caching.add_argument("--no-prefix-caching", action="store_true")
+    caching.add_argument("--enable-prefix-caching", action="store_true", help="the default")
+    p.add_argument(
+        "--log-line-after",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("N", "TEXT"),
+        help="log TEXT when the Nth request for tokens comes, as an engine that compiles does",
+    )
     p.add_argument("--no-spec-metrics", action="store_true", help="no metrics in the usage event")
     p.add_argument("--spin", action="store_true", help="never sleep: one core, exact times")
     p.add_argument("--margin", default="60us", help="spun before each send without --spin")
@@ -69,7 +79,14 @@ def setup(args: argparse.Namespace) -> Setup:
         args.truth_chunks,
         not args.no_prefix_caching,
         not args.no_spec_metrics,
+        tuple((_request_number(number), text) for number, text in args.log_line_after),
     )
+
+
+def _request_number(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ScheduleError(f"--log-line-after {text!r}", "write a number from 1 on, then a text")
+    return int(text)
 
 
 def listen(hosts: list[str], port: int) -> list[socket.socket]:
@@ -117,7 +134,7 @@ def main(argv: list[str]) -> int:
 
 
 def _serve(args: argparse.Namespace) -> int:
-    service = Service(setup(args))
+    service = Service(setup(args), _log)
     margin_ns = parse_duration_ns(args.margin)
     _log("reference server: SYNTHETIC responses, no model, no engine, no attention backend")
     _log(f"synthetic schedule: ttft={args.ttft} gap={args.gap} tokens={args.tokens}")

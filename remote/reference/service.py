@@ -6,7 +6,7 @@ ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from email.utils import formatdate
 
@@ -55,7 +55,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What the server is started with."""
+    """What the server is started with. `log_lines`: what to log at which request for tokens."""
 
     model: str
     max_model_len: int
@@ -63,13 +63,14 @@ class Setup:
     truth_chunks: int
     prefix_caching: bool = True
     spec_metrics: bool = True
+    log_lines: tuple[tuple[int, str], ...] = ()
 
 
 class Service:
     """The routes of the reference server and the state behind them."""
 
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
+    def __init__(self, setup: Setup, log: Callable[[str], None]) -> None:
+        self._setup, self._log = setup, log
         self._prefixes = PrefixCache(enabled=setup.prefix_caching)
         self._counters = Counters()
         self._open: set[Response] = set()
@@ -170,6 +171,12 @@ class Service:
             drawn = drawn.head(stop.number)
         request_id = given or f"{self._asked:016x}"
         reply = self._reply(ask, drawn, request_id, wall_s, "stop" if stop else "length")
+        for after, text in setup.log_lines:
+            if after == self._asked:
+                self._log(text)
+        lie = faults.find(ask.options.faults, "miscount")
+        if lie is not None:
+            self._counters.sent.generation_tokens += lie.number
         self._counters.prompt(len(ask.prompt_ids), self._prefixes.hits(ask.prompt_ids))
         named = [f"{fault.kind}:{fault.number}" for fault in ask.options.faults]
         close = not request.keep_alive
