@@ -76,13 +76,12 @@ def carry_out(
     directory: Path,
     what: Plan,
     *,
-    before: Sequence[str] = (),
     env: Mapping[str, str] = os.environ,
     prompts: Mapping[str, bytes] | None = None,
     client_cpus: tuple[int, ...] = (),
     engine_cpus: tuple[int, ...] = (),
 ) -> dict[tuple[str, str], Seen]:
-    """Run the plan to its seal; its windows by (arm, window id). `before` stands before python."""
+    """Run the plan to its seal; its windows by (arm, window id)."""
     harness, digest = zipapp.build_named(directory / "harness", ROOT)
     launcher = (sys.executable, "-I", "-S", str(harness), "reference")
     job = Job(
@@ -101,7 +100,7 @@ def carry_out(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     (directory / "job.json").write_bytes(canonical.encode(to_object(job)))
-    argv = [*before, sys.executable, "-I", "-S", str(harness), "run", str(directory / "job.json")]
+    argv = [sys.executable, "-I", "-S", str(harness), "run", str(directory / "job.json")]
     done = subprocess.run(argv, env=dict(env), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     run = RunDirectory(directory / "r")
