@@ -1,0 +1,108 @@
+"""Ask every probe once, let every topic read the answers, choose a runtime.
+
+Invariant: all verdicts are told at once, and an answer that cannot be read is a verdict too: the
+examination itself never stops half-way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+from kit.doctor.clock import CLOCK, CLOCK_PROBE
+from kit.doctor.disk import DISK
+from kit.doctor.docker_engine import DOCKER_ENGINE, INFO, information
+from kit.doctor.driver import DRIVER
+from kit.doctor.gpu import GPU
+from kit.doctor.jit import JIT
+from kit.doctor.machine import MACHINE
+from kit.doctor.place import PLACE
+from kit.doctor.rights import RIGHTS
+from kit.doctor.topic import DOCKER, FAIL, PASS, WHEELS, Needs, Probe, Seen, Verdict
+from kit.host import NOT_FOUND, Done, Host
+from kit.host_facts import HostFacts
+from kit.preflight import problems
+from records.errors import FormatError
+from records.plan import Plan
+
+TOPICS = (MACHINE, PLACE, DRIVER, GPU, DOCKER_ENGINE, DISK, JIT, RIGHTS, CLOCK)
+_NO_ROOT = Done(NOT_FOUND, "", "no Docker daemon that says where it keeps its data")
+
+
+def look(host: Host, home: Path) -> Seen:
+    """Run the probes on the host. `home`: the directory there whose disk is meant."""
+    home = _existing(host, home)
+    probes = {probe.name: probe for topic in TOPICS for probe in topic.probes}
+    # First the daemon: it says which disk is asked for.
+    outputs = {INFO: _run(host, probes[INFO], "", home)}
+    root = ""
+    try:
+        info = information(Seen(outputs))
+        root = str(info.get("DockerRootDir", "")) if info else ""
+    except FormatError:
+        root = ""  # the verdict on the daemon says what it answered
+    asked_ns = time.time_ns()
+    outputs[CLOCK_PROBE] = _run(host, probes[CLOCK_PROBE], "", home)
+    answered_ns = time.time_ns()
+    for name, probe in probes.items():
+        if name not in outputs:
+            outputs[name] = _run(host, probe, root, home)
+    return Seen(outputs, (asked_ns, answered_ns))
+
+
+def fit(facts: HostFacts, plan: Plan, programs: frozenset[str]) -> tuple[Verdict, ...]:
+    """Memory, processor features, Python, compilers: what preflight asks before each run.
+
+    GPU and disk have topics of their own, which tell more.
+    """
+    asked = replace(plan.requirements, disk_mib=0, gpu_memory_mib=0, compute_capability=Decimal(0))
+    found = tuple(problems(facts, asked, programs))
+    if not found:
+        return (Verdict("software", PASS, f"{facts.memory_available_mib} MiB of memory"),)
+    return tuple(Verdict("software", FAIL, "lacking", one.cause, one.remedy) for one in found)
+
+
+def _existing(host: Host, home: Path) -> Path:
+    """The directory, or the nearest above it that is there; df asks for no less."""
+    for path in (home, *home.parents):
+        if host.run(("test", "-e", str(path))).status == 0:
+            return path
+    return Path("/")
+
+
+def _run(host: Host, probe: Probe, root: str, home: Path) -> Done:
+    if "{root}" in probe.argv and not root:
+        return _NO_ROOT
+    filled = {"{root}": root, "{home}": str(home)}
+    argv = [filled.get(part, part) for part in probe.argv]
+    return host.run(argv, timeout_s=probe.timeout_s)
+
+
+def judge(seen: Seen, needs: Needs) -> tuple[Verdict, ...]:
+    """Every topic's verdicts."""
+    return tuple(verdict for topic in TOPICS for verdict in _topic(topic.check(seen, needs)))
+
+
+def _topic(verdicts: Iterator[Verdict]) -> Iterator[Verdict]:
+    try:
+        yield from verdicts
+    except FormatError as error:
+        yield Verdict(
+            "unreadable",
+            FAIL,
+            error.message,
+            "a command of this host answers in a form that is not known",
+            "report it with the output; nothing is guessed from it",
+        )
+
+
+def choose_runtime(verdicts: tuple[Verdict, ...], needs: Needs) -> str:
+    """The runtime asked for; otherwise docker where it is sound and no container stands around."""
+    if needs.runtime:
+        return needs.runtime
+    by_check = {verdict.check: verdict.status for verdict in verdicts}
+    asked = ("docker", "container", *(("gpu-containers",) if needs.gpu else ()))
+    return DOCKER if all(by_check.get(check) == PASS for check in asked) else WHEELS
