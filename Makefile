@@ -10,7 +10,7 @@ READY := $(VENV)/.ready
 DEV_READY := $(VENV)/.ready-dev
 
 .DEFAULT_GOAL := help
-.PHONY: help reproduce demo test lint audit bench fetch-records verify-images clean
+.PHONY: paper-claims help reproduce demo test lint audit bench fetch-records verify-images clean
 
 help:
 	@echo 'make reproduce [PLAN=smoke-cpu] [HOST=]  run a plan, bring its records home, write the tables'
@@ -29,6 +29,10 @@ demo: $(READY)
 
 audit: $(READY)
 	@$(BIN)/kit audit
+
+# What \claim prints in the paper, from the records.
+paper-claims: $(READY)
+	@$(BIN)/kit claims --tex
 
 fetch-records: $(READY)
 	@$(BIN)/kit fetch-records --host '$(HOST)'

@@ -197,16 +197,22 @@ class CalibrationError(KitError):
     exit_code = 53
 
 
-class ClaimError(KitError):
-    """A claim that is not known, or that the records it names do not give."""
-
-    exit_code = 54
-
-
 class HostsFailedError(KitError):
     """Of several hosts at least one did not bring its blocks to an end; the others did."""
 
     exit_code = 54
+
+
+class ClaimError(KitError):
+    """A claim that is not known, or that the records it names do not give."""
+
+    exit_code = 55
+
+
+class FindingError(KitError):
+    """No such finding, one of that number already, or one that cannot be retracted."""
+
+    exit_code = 56
 
 
 class AuditConductError(AuditFailedError):

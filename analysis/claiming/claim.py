@@ -1,0 +1,107 @@
+"""What a claim is, and what it comes to over verified records.
+
+Invariant: a claim names all that decides its printed text: the study whose runs it reads, the
+function, the unit and the number of decimals. A value names every window and line it was made of.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.claiming.reading import Comparison, Line, Reading, WindowUse
+from analysis.table import number
+from records.errors import ClaimError
+
+Result = float | int | str
+Function = Callable[[Reading], Result]
+
+ID = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One number or word of the paper: `text` says in words what it is.
+
+    `digits`: decimals printed, 0 for whole numbers and words. `study`: a key of
+    paper/evidence.toml, which names the runs.
+    """
+
+    id: str
+    text: str
+    study: str
+    function: Function
+    unit: str
+    digits: int
+
+    def __post_init__(self) -> None:
+        if not ID.fullmatch(self.id):
+            raise ClaimError(f"claim id {self.id!r}: want words of a-z and 0-9 joined by . or -")
+
+    def printed(self, value: Result) -> str:
+        """The value as paper and findings must show it, unit included."""
+        text = value if isinstance(value, str) else number(value, self.digits)
+        return f"{text} {self.unit}" if self.unit else text
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a claim comes to, and all that it was made of.
+
+    `measured`: windows whose requests or counters entered the value. `lines`: the journal lines
+    read, by run. `comparisons`: which arms were held against each other, in which factor.
+    `ranked`: arms put in order without a cause being named.
+    """
+
+    claim: Claim
+    value: Result
+    printed: str
+    runs: tuple[str, ...]
+    measured: tuple[WindowUse, ...]
+    lines: tuple[Line, ...]
+    comparisons: tuple[Comparison, ...]
+    ranked: tuple[str, ...]
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The arms whose windows were measured, in order of name."""
+        return tuple(sorted({use.arm for use in self.measured}))
+
+
+def evaluate(claim: Claim, reading: Reading) -> Value:
+    """Call the claim's function. ClaimError: the records do not hold what it asks for."""
+    value = claim.function(reading)
+    lines = reading.lines
+    return Value(
+        claim,
+        value,
+        claim.printed(value),
+        tuple(sorted({line.run for line in lines})),
+        reading.measured,
+        lines,
+        reading.comparisons,
+        reading.ranked,
+    )
+
+
+def described(function: Any) -> str:
+    """A function with what was bound to it: `mean(throughput, 'draft', 'c8')`."""
+    if isinstance(function, functools.partial):
+        parts = [described(part) for part in function.args]
+        parts += [f"{name}={described(part)}" for name, part in function.keywords.items()]
+        return f"{described(function.func)}({', '.join(parts)})"
+    return function.__name__ if callable(function) else repr(function)
+
+
+def where_defined(function: Any, root: Path) -> str:
+    """file:line of the function itself, beneath what was bound to it; relative to `root`."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    path = Path(inspect.getsourcefile(function) or "")
+    shown = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+    return f"{shown}:{inspect.getsourcelines(function)[1]}"

@@ -1,0 +1,181 @@
+"""The functions that claims are made of: a measure of one window, and statistics over boots.
+
+Invariant: a statistic over boots takes one value a boot, never one a request. Every function is
+deterministic; units stand in the names.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from analysis.claiming.claim import Claim, Result
+from analysis.claiming.reading import Reading
+from analysis.metrics import WindowMetrics
+from analysis.statistics.dispersion import cv_interval
+from records.errors import ClaimError
+
+Measure = Callable[[WindowMetrics], float]
+Statistic = Callable[[str, str, Reading], Result]
+
+
+class Maker(Protocol):
+    """Makes the claim of this name, text, statistic, unit and number of decimals for one cell."""
+
+    def __call__(
+        self, name: str, text: str, function: Statistic, unit: str, digits: int, /
+    ) -> Claim: ...
+
+
+def throughput(window: WindowMetrics) -> float:
+    """Output tokens per second of the window's wall time."""
+    return window.output_tokens_per_s
+
+
+def acceptance_length(window: WindowMetrics) -> float:
+    """1 + accepted / drafts from the server's counters."""
+    if window.acceptance.server_length is None:
+        raise ClaimError(f"boot {window.boot}, window {window.window}: the server drafted nothing")
+    return window.acceptance.server_length
+
+
+def p95_ms(quantity: str, window: WindowMetrics) -> float:
+    """p95 within the window of one of the latency quantities, ms or ms/token."""
+    point = window.latency_of(quantity).p95
+    if point is None:
+        raise ClaimError(f"boot {window.boot}, window {window.window}: {quantity} is undefined")
+    return point
+
+
+def mean(measure: Measure, arm: str, window: str, reading: Reading) -> float:
+    """Mean over boots."""
+    return statistics.fmean(map(measure, reading.windows(arm, window)))
+
+
+def median(measure: Measure, arm: str, window: str, reading: Reading) -> float:
+    """Median over boots: for percentiles, where one slow boot should not decide."""
+    return statistics.median(map(measure, reading.windows(arm, window)))
+
+
+def cv_percent(measure: Measure, arm: str, window: str, reading: Reading) -> float:
+    """Coefficient of variation over boots, SD with n - 1."""
+    return 100 * cv_interval(_several(measure, arm, window, reading)).cv
+
+
+def cv_low_percent(measure: Measure, arm: str, window: str, reading: Reading) -> float:
+    """Lower end of the 95 % interval of the CV (Vangel 1996)."""
+    return 100 * cv_interval(_several(measure, arm, window, reading)).low
+
+
+def cv_high_percent(measure: Measure, arm: str, window: str, reading: Reading) -> float:
+    """Upper end of the 95 % interval of the CV (Vangel 1996)."""
+    return 100 * cv_interval(_several(measure, arm, window, reading)).high
+
+
+def distinct_acceptances(arm: str, window: str, reading: Reading) -> int:
+    """How many different pairs (steps drafted, tokens accepted) the boots counted: 1 if all agree.
+
+    Of whole numbers, so that equality is equality.
+    """
+    found = reading.windows(arm, window)
+    return len({(w.acceptance.drafts, w.acceptance.accepted_server) for w in found})
+
+
+def compliant_percent(
+    quantity: str, threshold_ms: int, arm: str, window: str, reading: Reading
+) -> float:
+    """Share of completed requests, over all boots, that meet the objective."""
+    windows = reading.windows(arm, window)
+    met = sum(_goodput(w, quantity, threshold_ms)[0] for w in windows)
+    return 100 * met / sum(_goodput(w, quantity, threshold_ms)[2] for w in windows)
+
+
+def ratio(
+    measure: Measure, first: str, second: str, factor: str, window: str, reading: Reading
+) -> float:
+    """Mean over boots of the first arm over that of the second."""
+    one, two = reading.compare(first, second, factor, window)
+    return statistics.fmean(map(measure, one)) / statistics.fmean(map(measure, two))
+
+
+def difference_ms(
+    measure: Measure, first: str, second: str, factor: str, window: str, reading: Reading
+) -> float:
+    """Median over boots of the first arm minus that of the second, ms."""
+    one, two = reading.compare(first, second, factor, window)
+    found = statistics.median(map(measure, one)) - statistics.median(map(measure, two))
+    reading.effect_ms(abs(found))
+    return found
+
+
+def best(measure: Measure, arms: Sequence[str], window: str, reading: Reading) -> str:
+    """The arm with the greatest mean over boots; the first by name where two are equal."""
+    return _best(measure, reading.rank(arms, window))
+
+
+def least(measure: Measure, arms: Sequence[str], window: str, reading: Reading) -> str:
+    """The arm with the least median over boots; the first by name where two are equal."""
+    found = reading.rank(arms, window)
+    return min(sorted(found), key=lambda arm: statistics.median(map(measure, found[arm])))
+
+
+def goodput_of_fastest(
+    quantity: str, thresholds_ms: Sequence[int], arms: Sequence[str], window: str, reading: Reading
+) -> float:
+    """The most goodput, over the thresholds, of the arm with the highest throughput, req/s."""
+    found = reading.rank(arms, window)
+    windows = found[_best(throughput, found)]
+    rates = [[_goodput(w, quantity, t)[1] for w in windows] for t in thresholds_ms]
+    return max(map(statistics.fmean, rates))
+
+
+def boots_counted(outcome: str, arm: str, reading: Reading) -> int:
+    """Planned boots of an arm ("" for all) whose last attempt ended so."""
+    last: dict[tuple[str, str], str] = {}
+    for boot in reading.boots(arm):
+        last[boot.run, boot.planned.id] = boot.outcome
+    return sum(found == outcome for found in last.values())
+
+
+def void_windows(arm: str, reading: Reading) -> int:
+    """Windows of completed boots of an arm ("" for all) that something voids."""
+    boots = [boot for boot in reading.boots(arm) if boot.outcome == "completed"]
+    return sum(bool(void) for boot in boots for _, void in boot.windows)
+
+
+def calibrated_p99_us(concurrency: int, reading: Reading) -> float:
+    """p99 error of the client's stamps on this host, microseconds; the worst calibration counts."""
+    return max(c.error_p99_ns for c in reading.calibrations(concurrency)) / 1000
+
+
+def decided(path: Sequence[str], arm: str, reading: Reading) -> str:
+    """What every boot of an arm decided alike; ClaimError where they differ."""
+    found = set()
+    for event in reading.decisions(arm):
+        value: object = event.facts
+        for key in path:
+            value = value.get(key, "absent") if isinstance(value, dict) else "absent"
+        found.add(str(value))
+    if len(found) != 1:
+        raise ClaimError(f"arm {arm}: boots differ in {'.'.join(path)}: {', '.join(sorted(found))}")
+    return found.pop()
+
+
+def _best(measure: Measure, found: dict[str, tuple[WindowMetrics, ...]]) -> str:
+    return max(sorted(found), key=lambda arm: statistics.fmean(map(measure, found[arm])))
+
+
+def _several(measure: Measure, arm: str, window: str, reading: Reading) -> list[float]:
+    values = [measure(one) for one in reading.windows(arm, window)]
+    if len(values) < 2:
+        raise ClaimError(f"arm {arm}, window {window}: one boot has no spread")
+    return values
+
+
+def _goodput(window: WindowMetrics, quantity: str, threshold_ms: int) -> tuple[int, float, int]:
+    """Requests that met the objective, per second, and out of how many."""
+    for one in window.goodput:
+        if (one.quantity, one.threshold_ms) == (quantity, threshold_ms):
+            return one.met, one.per_second, one.requests
+    raise ClaimError(f"the plan names no threshold of {threshold_ms} ms for {quantity}")

@@ -1,0 +1,233 @@
+"""The records of one study handed to one claim's function, with a note of all it asks for.
+
+Invariant: a function has no other way to the records, so what is noted is what was used. Windows
+come only from completed boots and only where nothing voids them (analysis/reading.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from analysis.claiming.line_index import LineIndex, index_lines
+from analysis.metrics import WindowMetrics, run_metrics
+from analysis.reading import Run, read_run
+from records import schema
+from records.errors import ClaimError
+from records.plan import Plan, PlannedBoot
+from records.run_directory import RunDirectory
+
+_BOOT_LINES = ("boot.started", "boot.ended")
+_MEASURED_BOOT_LINES = ("boot.started", "engine.decided", "boot.ended")
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class WindowUse:
+    """One measured window that entered a value."""
+
+    run: str
+    boot: str
+    window: str
+    arm: str
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Line:
+    """One journal line that was read: `number` counts from 1, as editors do."""
+
+    run: str
+    seq: int
+
+    @property
+    def number(self) -> int:
+        """The line's number in events.jsonl."""
+        return self.seq + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two arms held against each other in one declared factor, over one window.
+
+    `effect_ms`: the difference claimed, where it is one of times; None for rates and counts.
+    """
+
+    first: str
+    second: str
+    factor: str
+    window: str
+    concurrency: int
+    effect_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BootRecord:
+    """One attempt at a planned boot, without its requests. `windows`: id -> reasons to void it."""
+
+    run: str
+    started: schema.BootStarted
+    planned: PlannedBoot
+    decided: schema.EngineDecided | None
+    outcome: str
+    windows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRun:
+    """What is kept of one verified run: metrics by window, all but its requests, line numbers."""
+
+    started: schema.RunStarted
+    host_id: str
+    metrics: tuple[WindowMetrics, ...]
+    boots: tuple[BootRecord, ...]
+    calibrations: tuple[schema.Calibrated, ...]
+    engines: tuple[schema.EngineBound, ...]
+    models: tuple[schema.ModelBound, ...]
+    hosts: tuple[schema.HostObserved, ...]
+    lines: LineIndex
+
+    @property
+    def run_id(self) -> str:
+        """The run's own name for itself."""
+        return self.started.run_id
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that it carried out."""
+        return self.started.plan
+
+
+def read_study_run(directory: RunDirectory) -> StudyRun:
+    """Verify and read one run. ChainError, FormatError: the records do not hold."""
+    run = read_run(directory)
+    return StudyRun(
+        run.started,
+        run.host_id,
+        tuple(run_metrics(run)),
+        tuple(_boot_records(run)),
+        tuple(run.calibrations),
+        tuple(run.engines),
+        tuple(run.models),
+        tuple(run.hosts),
+        index_lines(directory.events),
+    )
+
+
+def _boot_records(run: Run) -> Iterable[BootRecord]:
+    for boot in run.boots:
+        if boot.planned is not None:
+            windows = tuple((w.window.id, w.void) for w in boot.windows)
+            yield BootRecord(
+                run.run_id, boot.started, boot.planned, boot.decided, boot.outcome, windows
+            )
+
+
+class Reading:
+    """One claim's view of a study. Errors of all methods: ClaimError where there is nothing."""
+
+    def __init__(self, study: str, runs: tuple[StudyRun, ...]) -> None:
+        self._study = study
+        self._runs = runs
+        self._measured: set[WindowUse] = set()
+        self._lines: set[Line] = set()
+        self._comparisons: list[Comparison] = []
+        self._ranked: set[str] = set()
+
+    def windows(self, arm: str, window: str) -> tuple[WindowMetrics, ...]:
+        """The usable windows of one arm, one a boot, in order of run and boot."""
+        found = []
+        for run in self._runs:
+            for one in run.metrics:
+                if (one.arm, one.window) == (arm, window):
+                    found.append(one)
+                    self._measured.add(WindowUse(run.run_id, one.boot, window, arm))
+                    self._note(run, run.lines.windows.get((one.boot, window), []))
+                    self._note(run, run.lines.boot(one.boot, *_MEASURED_BOOT_LINES))
+        if not found:
+            raise ClaimError(f"study {self._study}: no usable window {window!r} of arm {arm!r}")
+        return tuple(found)
+
+    def compare(
+        self, first: str, second: str, factor: str, window: str
+    ) -> tuple[tuple[WindowMetrics, ...], tuple[WindowMetrics, ...]]:
+        """The windows of two arms that are to differ in `factor` alone; the audit holds them to it.
+
+        Follow it by `effect_ms` where the difference claimed is one of times.
+        """
+        one, two = self.windows(first, window), self.windows(second, window)
+        self._comparisons.append(
+            Comparison(first, second, factor, window, one[0].concurrency, None)
+        )
+        return one, two
+
+    def effect_ms(self, effect: float) -> None:
+        """Note the size of the difference that the last comparison claims."""
+        last = self._comparisons[-1]
+        self._comparisons[-1] = Comparison(
+            last.first, last.second, last.factor, last.window, last.concurrency, effect
+        )
+
+    def rank(self, arms: Iterable[str], window: str) -> dict[str, tuple[WindowMetrics, ...]]:
+        """The windows of several arms, to be put in order; no cause may be read from that."""
+        found = {arm: self.windows(arm, window) for arm in arms}
+        self._ranked.update(found)
+        return found
+
+    def boots(self, arm: str = "") -> tuple[BootRecord, ...]:
+        """Every attempt at a planned boot, whatever became of it; of one arm, or of all."""
+        found = []
+        for run in self._runs:
+            for boot in run.boots:
+                if arm in ("", boot.started.arm):
+                    found.append(boot)
+                    self._note(run, run.lines.boot(boot.started.boot, *_BOOT_LINES))
+                    for window, _ in boot.windows:
+                        seqs = run.lines.windows.get((boot.started.boot, window), [])
+                        self._note(run, seqs[-1:])
+        if not found:
+            raise ClaimError(f"study {self._study}: no boot of {arm or 'any arm'}")
+        return tuple(found)
+
+    def calibrations(self, concurrency: int) -> tuple[schema.Calibrated, ...]:
+        """What the client was found to be worth at this concurrency, in every run."""
+        found = []
+        for run in self._runs:
+            found += [c for c in run.calibrations if c.concurrency == concurrency]
+            self._note(run, run.lines.calibrations.get(concurrency, []))
+        if not found:
+            raise ClaimError(f"study {self._study}: no calibration at concurrency {concurrency}")
+        return tuple(found)
+
+    def decisions(self, arm: str) -> tuple[schema.EngineDecided, ...]:
+        """What the engine decided in each completed boot of one arm."""
+        found = []
+        for run in self._runs:
+            for boot in run.boots:
+                if boot.started.arm == arm and boot.outcome == "completed" and boot.decided:
+                    found.append(boot.decided)
+                    self._note(run, run.lines.boot(boot.started.boot, "engine.decided"))
+        if not found:
+            raise ClaimError(f"study {self._study}: no boot of arm {arm!r} says what it decided")
+        return tuple(found)
+
+    @property
+    def measured(self) -> tuple[WindowUse, ...]:
+        """The windows given out so far."""
+        return tuple(sorted(self._measured))
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """The lines behind all that was given out so far."""
+        return tuple(sorted(self._lines))
+
+    @property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """The comparisons made so far."""
+        return tuple(self._comparisons)
+
+    @property
+    def ranked(self) -> tuple[str, ...]:
+        """The arms put in order so far."""
+        return tuple(sorted(self._ranked))
+
+    def _note(self, run: StudyRun, seqs: Iterable[int]) -> None:
+        self._lines.update(Line(run.run_id, seq) for seq in seqs)

@@ -1,0 +1,234 @@
+"""Every number that paper, findings and README may print: id, function, records, unit, rounding.
+
+Invariant: a number is printed through a claim or not at all. Two kinds: NAMED, the ones the
+project speaks of, which must be cited somewhere once they have evidence; and those that every study
+of paper/evidence.toml has by its plan, `<study>.<arm>.<window>.<quantity>` and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import combinations
+
+from analysis.claiming import quantities as q
+from analysis.claiming.claim import Claim
+from analysis.goodput import QUANTITIES
+from records.plan import Arm, Plan
+
+_L4 = "l4-confounds"
+_L4_ARMS = ("draft-bf16-eager", "draft-bf16-graph", "ngram-bf16-graph", "none-bf16-graph")
+_THRESHOLDS_MS = tuple(range(20, 80, 5))
+_LATENCIES = (
+    ("step-gap", "step gap", "ms"),
+    ("tpot.n-1", "TPOT(n-1)", "ms/token"),
+    ("tpot.n-k1", "TPOT(n-k1)", "ms/token"),
+    ("ntpot", "NTPOT", "ms/token"),
+)
+
+
+def _backend(kv: str, arm: str) -> Claim:
+    return Claim(
+        f"backend.{kv}",
+        f"effective attention backend of the target at {kv} KV",
+        _L4,
+        partial(q.decided, ("target", "backend"), arm),
+        "",
+        0,
+    )
+
+
+def _dispersion(name: str, arm: str) -> Claim:
+    return Claim(
+        f"dispersion.{name}.cv",
+        f"CV of throughput over boots, arm {arm}, concurrency 64",
+        _L4,
+        partial(q.cv_percent, q.throughput, arm, "c64"),
+        "%",
+        2,
+    )
+
+
+# The same ids as in paper/published.toml, each by this kit's own records. Evidence for them comes
+# with a run of l4-confounds; until then they cannot be cited.
+NAMED: tuple[Claim, ...] = (
+    _backend("bf16", "draft-bf16-graph"),
+    _backend("fp8", "draft-fp8-graph"),
+    _dispersion("graph", "draft-bf16-graph"),
+    _dispersion("eager", "draft-bf16-eager"),
+    _dispersion("ngram", "ngram-bf16-graph"),
+    Claim(
+        "acceptance.cv",
+        "CV of acceptance length over boots, arm draft-bf16-graph, concurrency 64",
+        _L4,
+        partial(q.cv_percent, q.acceptance_length, "draft-bf16-graph", "c64"),
+        "%",
+        2,
+    ),
+    Claim(
+        "goodput.inversion",
+        "the most goodput of the arm with the highest throughput at concurrency 64, objective on "
+        "the p95 of step gaps, thresholds from 20 to 75 ms",
+        _L4,
+        partial(q.goodput_of_fastest, "p95-step-gap", _THRESHOLDS_MS, _L4_ARMS, "c64"),
+        "req/s",
+        3,
+    ),
+)
+
+
+def claims_of(study: str, plan: Plan) -> tuple[Claim, ...]:
+    """The claims that a study has by its plan: for each arm, window, pair of arms, concurrency."""
+    return (
+        *_conduct(study, plan),
+        *[c for arm in plan.arms for w in plan.window_ids for c in _cell(study, plan, arm, w)],
+        *_pairs(study, plan),
+        *_rankings(study, plan),
+        *_calibrations(study, plan),
+    )
+
+
+def _cell(study: str, plan: Plan, arm: Arm, window: str) -> Iterator[Claim]:
+    prefix, where = f"{study}.{arm.id}.{window}", f"arm {arm.id}, window {window}"
+
+    def claim(name: str, text: str, function: q.Statistic, unit: str, digits: int) -> Claim:
+        bound = partial(function, arm.id, window)
+        return Claim(f"{prefix}.{name}", f"{text}, {where}", study, bound, unit, digits)
+
+    yield from _spread(claim, "throughput", "output throughput", q.throughput, "tok/s", 2)
+    if arm.speculative_config:
+        yield from _spread(
+            claim, "acceptance", "acceptance length", q.acceptance_length, "tokens/step", 4
+        )
+        yield claim(
+            "acceptance.distinct",
+            "different counts of drafts and accepted tokens among the boots",
+            q.distinct_acceptances,
+            "",
+            0,
+        )
+    for id_, name, unit in _LATENCIES:
+        measure = partial(q.p95_ms, id_)
+        yield claim(
+            f"{id_}.p95",
+            f"median over boots of the p95 {name}",
+            partial(q.median, measure),
+            unit,
+            2,
+        )
+    for quantity in QUANTITIES:
+        for threshold_ms in plan.thresholds_ms:
+            yield claim(
+                f"meeting.{quantity}.{threshold_ms}ms",
+                f"share of requests with {quantity} of at most {threshold_ms} ms",
+                partial(q.compliant_percent, quantity, threshold_ms),
+                "%",
+                1,
+            )
+
+
+def _spread(
+    claim: q.Maker, name: str, text: str, measure: q.Measure, unit: str, digits: int
+) -> Iterator[Claim]:
+    yield claim(
+        f"{name}.mean", f"mean over boots of {text}", partial(q.mean, measure), unit, digits
+    )
+    for suffix, what, function in (
+        ("cv", "CV over boots", q.cv_percent),
+        ("cv-low", "lower 95 % bound of the CV over boots", q.cv_low_percent),
+        ("cv-high", "upper 95 % bound of the CV over boots", q.cv_high_percent),
+    ):
+        yield claim(f"{name}.{suffix}", f"{what} of {text}", partial(function, measure), "%", 2)
+
+
+def _pairs(study: str, plan: Plan) -> Iterator[Claim]:
+    """Arms that are declared to differ in one factor: those alone may be compared."""
+    for one, two in combinations(sorted(plan.arms, key=lambda arm: arm.id), 2):
+        factors = differing_factors(one, two)
+        if len(factors) != 1:
+            continue
+        for window in plan.window_ids:
+            where = f"{one.id} over {two.id} (factor {factors[0]}), window {window}"
+            prefix = f"{study}.{one.id}-vs-{two.id}.{window}"
+            arms = (one.id, two.id, factors[0], window)
+            yield Claim(
+                f"{prefix}.throughput.ratio",
+                f"ratio of mean output throughput, {where}",
+                study,
+                partial(q.ratio, q.throughput, *arms),
+                "",
+                3,
+            )
+            for id_, name, unit in _LATENCIES:
+                yield Claim(
+                    f"{prefix}.{id_}.p95.difference",
+                    f"difference of the median p95 {name}, {where}",
+                    study,
+                    partial(q.difference_ms, partial(q.p95_ms, id_), *arms),
+                    unit,
+                    2,
+                )
+
+
+def _rankings(study: str, plan: Plan) -> Iterator[Claim]:
+    arms = tuple(sorted(arm.id for arm in plan.arms))
+    for window in plan.window_ids:
+        prefix = f"{study}.{window}"
+        yield Claim(
+            f"{prefix}.fastest",
+            f"arm with the highest mean output throughput, window {window}",
+            study,
+            partial(q.best, q.throughput, arms, window),
+            "",
+            0,
+        )
+        for id_, name, _ in _LATENCIES:
+            yield Claim(
+                f"{prefix}.{id_}.least",
+                f"arm with the least median p95 {name}, window {window}",
+                study,
+                partial(q.least, partial(q.p95_ms, id_), arms, window),
+                "",
+                0,
+            )
+
+
+def _calibrations(study: str, plan: Plan) -> Iterator[Claim]:
+    for concurrency in sorted({window.load.concurrency for window in plan.windows}):
+        yield Claim(
+            f"{study}.calibration.{concurrency}.p99",
+            f"p99 error of the client's stamps at concurrency {concurrency}, worst of the study",
+            study,
+            partial(q.calibrated_p99_us, concurrency),
+            "µs",
+            1,
+        )
+
+
+def _conduct(study: str, plan: Plan) -> Iterator[Claim]:
+    for arm in ("", *[arm.id for arm in plan.arms]):
+        prefix = f"{study}.{arm}" if arm else study
+        where = f"arm {arm}" if arm else "all arms"
+        for outcome in ("completed", "failed"):
+            yield Claim(
+                f"{prefix}.boots.{outcome}",
+                f"planned boots that {outcome}, {where}",
+                study,
+                partial(q.boots_counted, outcome, arm),
+                "",
+                0,
+            )
+        yield Claim(
+            f"{prefix}.windows.void",
+            f"void windows of completed boots, {where}",
+            study,
+            partial(q.void_windows, arm),
+            "",
+            0,
+        )
+
+
+def differing_factors(one: Arm, two: Arm) -> tuple[str, ...]:
+    """The declared factors in which two arms differ, in order of name."""
+    names = sorted(one.factors.keys() | two.factors.keys())
+    return tuple(name for name in names if one.factors.get(name) != two.factors.get(name))

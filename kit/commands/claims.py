@@ -1,0 +1,73 @@
+"""`kit claims`: every number that may be cited, and the file LaTeX reads them from."""
+
+from __future__ import annotations
+
+import click
+
+from analysis.claiming.claim import described
+from analysis.claiming.documents import citations, documents
+from analysis.claiming.evaluation import evaluate_project
+from analysis.claiming.tex import CLAIMS_TEX, claims_tex
+from analysis.published import load_published
+from kit.options import home, json_option
+from kit.output import print_json, print_table, say
+
+
+@click.command()
+@click.argument("part", default="", metavar="[PART]")
+@click.option("--tex", is_flag=True, help="Write paper/generated/claims.tex.")
+@click.option("--unused", is_flag=True, help="Those that nothing cites.")
+@json_option
+def command(part: str, tex: bool, unused: bool, as_json: bool) -> None:
+    """List claims with their values, recomputed from the runs that paper/evidence.toml names.
+
+    PART: only ids that contain it. A claim without a value says why.
+
+    \b
+    Example:
+      kit claims throughput.cv
+      kit claims --tex
+    """
+    here = home()
+    found = evaluate_project(here.root, here.data)
+    if tex:
+        path = here.root / CLAIMS_TEX
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(claims_tex(found.values, load_published(here.root)))
+        say(f"written: {path}")
+        return
+    cited = {c.id for d in documents(here.root) for c in citations(d) if c.scheme == "claim"}
+    ids = sorted(
+        id_
+        for id_ in {*found.values, *found.problems}
+        if part in id_ and not (unused and id_ in cited)
+    )
+    if as_json:
+        print_json(
+            [
+                {
+                    "id": id_,
+                    "printed": found.values[id_].printed if id_ in found.values else None,
+                    "problem": found.problems.get(id_, ""),
+                    "text": found.values[id_].claim.text if id_ in found.values else "",
+                    "function": described(found.values[id_].claim.function)
+                    if id_ in found.values
+                    else "",
+                    "runs": list(found.values[id_].runs) if id_ in found.values else [],
+                    "cited": id_ in cited,
+                }
+                for id_ in ids
+            ]
+        )
+        return
+    rows = [
+        (
+            id_,
+            found.values[id_].printed if id_ in found.values else found.problems[id_],
+            "yes" if id_ in cited else "",
+        )
+        for id_ in ids
+    ]
+    print_table(("claim", "value", "cited"), rows)
+    for study, problem in found.study_problems.items():
+        say(f"study {study or '?'}: {problem}")

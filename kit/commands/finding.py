@@ -1,0 +1,92 @@
+"""`kit finding new|retract`: findings in their form, with numbers that are never reused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from analysis import findings
+from analysis.claiming.documents import FINDINGS
+from analysis.claiming.evidence import load_evidence
+from analysis.reading import find_run
+from audit.git import Git
+from kit.home import Home
+from kit.options import home
+from kit.output import say
+from records.digest import Digest
+from records.errors import FindingError, FormatError
+
+
+@click.group()
+def command() -> None:
+    """Write findings: one file each, with what it does not establish.
+
+    \b
+    Example:
+      kit finding new "Acceptance does not differ between boots" --run RUN
+      kit finding retract F003 "Boots were not alike after all" --run RUN
+    """
+
+
+@command.command("new")
+@click.argument("title")
+@click.option("--run", "runs", multiple=True, metavar="RUN", help="Evidence; default: all studies.")
+def new(title: str, runs: tuple[str, ...]) -> None:
+    """Begin a finding under the next number, with its evidence bound by digest."""
+    here = home()
+    number = _next_number(here)
+    text = findings.new(number, title, _evidence(here, runs))
+    say("now write the finding, and what it does not establish; then kit audit")
+    click.echo(_write(here, number, text))
+
+
+@command.command("retract")
+@click.argument("finding_id", metavar="FINDING")
+@click.argument("title")
+@click.option("--run", "runs", multiple=True, metavar="RUN", help="Evidence; default: all studies.")
+def retract(finding_id: str, title: str, runs: tuple[str, ...]) -> None:
+    """Retract a finding by a new one, and link both."""
+    here = home()
+    path = here.root / FINDINGS / f"{finding_id}.md"
+    try:
+        old = findings.parse(path.read_text(encoding="utf-8"))
+        number = _next_number(here)
+        marked = findings.retracted(old, f"F{number:03d}")
+        text = findings.new(number, title, _evidence(here, runs), (old.id,))
+    except FileNotFoundError:
+        raise FindingError(f"no finding {finding_id}", remedy=f"ls {FINDINGS}") from None
+    except FormatError as error:
+        raise FindingError(error.message, remedy="kit audit") from error
+    written = _write(here, number, text)
+    path.write_text(findings.render(marked), encoding="utf-8")
+    say("now write why, and what that does not establish; then kit audit")
+    click.echo(written)
+
+
+def _next_number(here: Home) -> int:
+    """Past every number that the folder has, or that git remembers."""
+    folder = here.root / FINDINGS
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [path.name for path in folder.glob("*.md")]
+    git = Git.find(here.root)
+    if git is not None:
+        names += [change.path for change in git.changes(folder)]
+    return findings.next_number(names)
+
+
+def _evidence(here: Home, runs: tuple[str, ...]) -> tuple[Digest, ...]:
+    if runs:
+        return tuple(find_run(here.data, run).seal_digest for run in runs)
+    studies = load_evidence(here.root).values()
+    return tuple(sorted({seal for study in studies for seal in study.runs.values()}))
+
+
+def _write(here: Home, number: int, text: str) -> Path:
+    path = here.root / FINDINGS / f"F{number:03d}.md"
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise FindingError(f"{path} is there already", remedy="try again") from None
+    return path
