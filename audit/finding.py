@@ -14,6 +14,15 @@ from audit.repository import RepositoryView
 
 Severity = Literal["error", "warning"]
 
+# What a check looks at. "project": everything at once. "bytes": one run's files against seal and
+# chain, which every audit does again. "meaning": what one sealed run says; the answer follows from
+# the bytes that its seal vouches for, the auditor and images/, so an incremental audit may keep it.
+Scope = Literal["project", "bytes", "meaning"]
+
+# What an error of a check says: the records are not what they were; a run was not carried out as
+# planned; what was derived from records is not theirs; something is in the files that must not be.
+Kind = Literal["integrity", "conduct", "derived", "hygiene"]
+
 
 @dataclass(frozen=True, slots=True)
 class Where:
@@ -66,9 +75,14 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One topic: a pure function over the repository, and the codes that it may give."""
+    """One topic: a pure function over the repository, and the codes that it may give.
+
+    A check of scope "bytes" or "meaning" is called once a run, with a view of that run alone.
+    """
 
     topic: str
     claim: str
     codes: tuple[Code, ...]
     run: Callable[[RepositoryView], Iterator[Finding]]
+    scope: Scope = "project"
+    kind: Kind = "derived"

@@ -9,7 +9,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,14 +122,60 @@ class Git:
             if change.status != "D":
                 yield self.blob(change.new_blob)
 
+    def at(self, commit: str, path: Path) -> bytes | None:
+        """What a file held in a commit; None where it was not there."""
+        name = f"{commit}:{self._relative(path)}"
+        if _run(self.program, self.top, "cat-file", "-e", name).returncode != 0:
+            return None
+        return self._run("cat-file", "blob", name)
+
+    def commits(self, *paths: Path) -> tuple[str, ...]:
+        """Every commit reachable from HEAD that changed something below `paths`, newest first."""
+        names = [self._relative(path) for path in paths]
+        return tuple(
+            self._text("log", "--full-history", "--format=%H", "HEAD", "--", *names).split()
+        )
+
+    def files(self, commit: str, *paths: Path) -> dict[str, str]:
+        """Path -> blob of every file below `paths` in a commit."""
+        names = [self._relative(path) for path in paths]
+        output = self._run("ls-tree", "-r", "-z", commit, "--", *names)
+        found = {}
+        for entry in output.split(b"\0")[:-1]:
+            about, _, name = entry.partition(b"\t")
+            found[os.fsdecode(name)] = about.split(b" ")[2].decode("ascii")
+        return found
+
+    def published(self) -> tuple[tuple[str, str], ...]:
+        """(name, commit) of every tag and remote branch: what others may have seen."""
+        form = "--format=%(refname) %(objectname) %(*objectname)"
+        lines = self._text("for-each-ref", form, "refs/remotes", "refs/tags").splitlines()
+        parts = (line.split(" ") for line in lines)
+        return tuple((name, peeled or commit) for name, commit, peeled in parts)
+
+    def blobs(self, ids: Iterable[str]) -> dict[str, bytes]:
+        """The contents of many blobs, by one process."""
+        wanted = list(dict.fromkeys(ids))
+        output = self._run("cat-file", "--batch", stdin="".join(f"{i}\n" for i in wanted).encode())
+        found, at = {}, 0
+        for blob in wanted:
+            head, _, _ = output[at : at + 200].partition(b"\n")
+            words = head.split(b" ")
+            if len(words) != 3:
+                raise FormatError(f"git has no blob {blob}", remedy="git fsck")
+            start = at + len(head) + 1
+            found[blob] = output[start : start + int(words[2])]
+            at = start + int(words[2]) + 1
+        return found
+
     def _relative(self, path: Path) -> str:
         return path.resolve().relative_to(self.top.resolve()).as_posix()
 
     def _text(self, *arguments: str) -> str:
         return os.fsdecode(self._run(*arguments))
 
-    def _run(self, *arguments: str) -> bytes:
-        done = _run(self.program, self.top, *arguments)
+    def _run(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        done = _run(self.program, self.top, *arguments, stdin=stdin)
         if done.returncode != 0:
             said = os.fsdecode(done.stderr).strip()
             raise FormatError(f"git {arguments[0]}: {said}", remedy="git fsck")
@@ -144,12 +190,15 @@ def _blob_id(data: bytes, like: str) -> str:
     return hashlib.sha1(whole, usedforsecurity=False).hexdigest()
 
 
-def _run(program: str, directory: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+def _run(
+    program: str, directory: Path, *arguments: str, stdin: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
     # GIT_* variables (set inside hooks) would point to another repository or index.
     env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     env["GIT_OPTIONAL_LOCKS"] = "0"
     return subprocess.run(
         [program, "--no-replace-objects", "-C", str(directory), "--literal-pathspecs", *arguments],
+        input=stdin,
         capture_output=True,
         check=False,
         env=env,

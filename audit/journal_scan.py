@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from audit.request_faults import RequestFault, faults
 from records import canonical, schema
 from records.chain import MAX_LINE_BYTES
 from records.errors import FormatError
 from records.plan import Plan
 from records.schema import Envelope, WindowRequests
+
+_MOST_FAULTS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,12 @@ class Event:
 
 @dataclass(slots=True)
 class RequestCount:
-    """What the requests of one window add up to, and the line of the last batch."""
+    """What the requests of one window add up to, and the line of the last batch.
+
+    `sent_ns` and `end_ns` count from the start of the window, for requests that were sent; `faults`
+    keeps the first few contradictions, so that a spoilt file cannot fill the memory.
+    `prompt_tokens` is -1 where the server did not say of each request.
+    """
 
     line: int = 0
     indices: array[int] = field(default_factory=lambda: array("q"))
@@ -52,6 +60,12 @@ class RequestCount:
     merged: int = 0
     short: int = 0
     tokens: int = 0
+    prompt_tokens: int = 0
+    steps: int = 0
+    accepted: int = 0
+    sent_ns: array[int] = field(default_factory=lambda: array("q"))
+    end_ns: array[int] = field(default_factory=lambda: array("q"))
+    faults: list[RequestFault] = field(default_factory=list)
 
     def add(self, line: int, batch: WindowRequests, least_tokens: int) -> None:
         """Count one batch; `least_tokens`: fewer than that in a completed request is short."""
@@ -63,6 +77,15 @@ class RequestCount:
             self.chunks += len(request.chunk_ns)
             self.merged += len(request.merged)
             self.tokens += received
+            known = self.prompt_tokens >= 0 and request.prompt_tokens >= 0
+            self.prompt_tokens = self.prompt_tokens + request.prompt_tokens if known else -1
+            self.steps += len(request.step_accepted)
+            self.accepted += sum(request.step_accepted)
+            if request.sent_ns >= 0:
+                self.sent_ns.append(request.sent_ns)
+                self.end_ns.append(request.sent_ns + request.end_ns)
+            if len(self.faults) < _MOST_FAULTS:
+                self.faults.extend(faults(line, request, received))
             self.short += request.outcome == "completed" and received < least_tokens
 
 

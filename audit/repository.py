@@ -6,13 +6,17 @@ not grow with the number of chunks.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from audit.journal_scan import JournalScan, scan_journal
 from records.errors import ChainError, FormatError
 from records.run_directory import RunDirectory, runs_in
 from records.seal import Seal
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +40,32 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryView:
-    """`root`: the project; `data`: the records; both absolute."""
+    """`root`: the project; `data`: the records; both absolute. `only`: one run of them, "": all."""
 
     root: Path
     data: Path
+    only: str = ""
+    _runs: list[RunView] = field(default_factory=list)
     _scans: dict[str, JournalScan] = field(default_factory=dict)
+    _kept: dict[str, Any] = field(default_factory=dict)
 
     @property
     def runs(self) -> tuple[RunView, ...]:
         """Every run directory below the records, in order of name."""
-        return tuple(_view(directory) for directory in runs_in(self.data))
+        if not self._runs:
+            self._runs.extend(_view(directory) for directory in runs_in(self.data))
+        return tuple(run for run in self._runs if self.only in ("", run.name))
+
+    def of(self, name: str) -> RepositoryView:
+        """A view of one run; what was read already is shared."""
+        return RepositoryView(self.root, self.data, name, self._runs, self._scans)
+
+    def once(self, key: str, make: Callable[[], T]) -> T:
+        """What `make` gives, made once for all checks of one audit."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        kept: T = self._kept[key]
+        return kept
 
     def scan(self, run: RunView) -> JournalScan:
         """The run's journal, read once and kept."""

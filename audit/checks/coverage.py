@@ -9,7 +9,7 @@ from audit.finding import Check, Code, Finding
 from audit.journal_scan import Event, JournalScan, RequestCount
 from audit.repository import RepositoryView, RunView
 from records.measurement import OUTCOMES
-from records.plan import Plan, boot_order
+from records.plan import Plan, PlannedBoot, boot_order
 from records.schema import BootEnded, BootStarted, RunEnded, WindowEnded, WindowStarted
 
 PLANNED = Code(
@@ -73,11 +73,13 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
             continue
         shown = repository.show(run.directory.events)
         plan = scan.started.plan
-        yield from _boots(shown, run, scan, plan)
+        yield from _boots(shown, run, scan, boot_order(plan, scan.started.blocks))
         yield from _windows(shown, scan, plan)
 
 
-def _boots(shown: str, run: RunView, scan: JournalScan, plan: Plan) -> Iterator[Finding]:
+def _boots(
+    shown: str, run: RunView, scan: JournalScan, planned: tuple[PlannedBoot, ...]
+) -> Iterator[Finding]:
     last: dict[str, str] = {}
     open_boot: Event | None = None
     for event in scan.events:
@@ -101,12 +103,12 @@ def _boots(shown: str, run: RunView, scan: JournalScan, plan: Plan) -> Iterator[
         return
     if open_boot is not None:
         yield OPEN_BOOT.at(shown, open_boot.line, "", open_boot.value.boot, "boot.ended")
-    for boot in boot_order(plan):
+    for boot in planned:
         outcome = last.get(boot.id, "never started")
         if outcome not in ("completed", "failed"):
             message = f"boot {boot.id}: {PLANNED.title}"
             yield PLANNED.at(shown, scan.lines, message, outcome, "completed or failed")
-    counted = Counter(last.get(boot.id) for boot in boot_order(plan))
+    counted = Counter(last.get(boot.id) for boot in planned)
     for event in scan.of(RunEnded):
         got = f"{event.value.completed} completed, {event.value.failed} failed"
         want = f"{counted['completed']} completed, {counted['failed']} failed"
@@ -180,4 +182,6 @@ CHECK = Check(
     "Every planned boot, window and request came to an end that is recorded.",
     (PLANNED, OPEN_BOOT, WINDOWS, INDICES, COUNTS, BUDGET, TOTALS),
     check,
+    scope="meaning",
+    kind="conduct",
 )

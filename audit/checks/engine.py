@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 
+from audit.engine_imports import engine_imports, is_engine
 from audit.finding import Check, Code, Finding
 from audit.repository import RepositoryView
 from records.schema import RunEnded
@@ -31,52 +31,63 @@ UNPARSABLE = Code(
     "What cannot be parsed cannot be checked.",
     "restore the file from git",
 )
-
-FORBIDDEN = frozenset(
-    {"vllm", "torch", "transformers", "triton", "flashinfer", "flash_attn", "xformers", "sglang"}
+UNTOLD = Code(
+    "ENGINE04",
+    "error",
+    "a run does not say which modules its harness had loaded",
+    "run.ended lists every module that the harness had imported. Every harness imports its own "
+    "packages, `records` and `remote`: a list without them was not taken from a harness.",
+    "the run cannot stand: measure again with an unchanged harness",
 )
+
 _PACKAGES = ("records", "remote")
-_BY_NAME = ("import_module", "__import__")
 
 
-def check(repository: RepositoryView) -> Iterator[Finding]:
-    """Read the sources that make the harness, and what each run says it had loaded."""
+def check_sources(repository: RepositoryView) -> Iterator[Finding]:
+    """Read the sources that make the harness."""
     for package in _PACKAGES:
         for path in sorted((repository.root / package).rglob("*.py")):
-            shown = repository.show(path)
-            try:
-                tree = ast.parse(path.read_bytes())
-            except SyntaxError as error:
-                yield UNPARSABLE.at(shown, error.lineno or 0, str(error))
-                continue
-            for line, module in _imports(tree):
-                if module.partition(".")[0] in FORBIDDEN:
-                    yield IMPORTED.at(shown, line, "", f"import of {module}", "none")
+            yield from imports_in(repository.show(path), path.read_bytes())
+
+
+def imports_in(shown: str, source: bytes) -> Iterator[Finding]:
+    """What is wrong with one source."""
+    try:
+        found = list(engine_imports(source))
+    except SyntaxError as error:
+        yield UNPARSABLE.at(shown, error.lineno or 0, str(error))
+        return
+    for line, module in found:
+        yield IMPORTED.at(shown, line, "", f"import of {module}", "none")
+
+
+def check_modules(repository: RepositoryView) -> Iterator[Finding]:
+    """Look at what each run says its harness had loaded."""
     for run, scan in repository.readable():
+        shown = repository.show(run.directory.events)
         for event in scan.of(RunEnded):
-            loaded = FORBIDDEN & {name.partition(".")[0] for name in event.value.modules}
+            names = {name.partition(".")[0] for name in event.value.modules}
+            loaded = sorted(filter(is_engine, names))
             if loaded:
-                shown = repository.show(run.directory.events)
-                yield LOADED.at(shown, event.line, "", ", ".join(sorted(loaded)), "none of them")
-
-
-def _imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.lineno, node.module
-        elif isinstance(node, ast.Call) and node.args:
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-            called = node.func.id if isinstance(node.func, ast.Name) else called
-            argument = node.args[0]
-            if called in _BY_NAME and isinstance(argument, ast.Constant):
-                yield node.lineno, str(argument.value)
+                yield LOADED.at(shown, event.line, "", ", ".join(loaded), "none of them")
+            missing = sorted(set(_PACKAGES) - names)
+            if missing:
+                want = "every module that was loaded"
+                yield UNTOLD.at(shown, event.line, "", f"no {', '.join(missing)}", want)
 
 
 CHECK = Check(
     "engine",
-    "The harness never loads the engine into its own process.",
-    (IMPORTED, LOADED, UNPARSABLE),
-    check,
+    "The sources of the harness never load the engine into its own process.",
+    (IMPORTED, UNPARSABLE),
+    check_sources,
+    kind="conduct",
+)
+MODULES_CHECK = Check(
+    "modules",
+    "No harness had the engine loaded when its run ended.",
+    (LOADED, UNTOLD),
+    check_modules,
+    scope="meaning",
+    kind="conduct",
 )

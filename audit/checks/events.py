@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from audit.finding import Check, Code, Finding
 from audit.journal_scan import Event, JournalScan
 from audit.repository import RepositoryView, RunView
-from records.schema import FORMAT, JournalRepaired, RunEnded, RunResumed, RunStarted
+from records.schema import FORMAT, Clock, JournalRepaired, RunEnded, RunResumed, RunStarted
 
 CANONICAL = Code(
     "EVENT01",
@@ -55,6 +55,15 @@ VERSION = Code(
     "audit with the version of this kit that wrote the run",
 )
 
+CLOCK = Code(
+    "EVENT07",
+    "error",
+    "a clock reading does not lie between its event and the one before",
+    "run.started, run.resumed, boot.started and run.ended carry a reading of CLOCK_MONOTONIC that "
+    "was made after the line before was written and before their own was.",
+    "restore the journal from git or from the host",
+)
+
 _KINDS = {"canonical": CANONICAL, "event": UNDECODED, "seq": SEQUENCE}
 
 
@@ -67,6 +76,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
             yield _KINDS[problem.kind].at(shown, problem.line, problem.message)
         if scan.decodes and scan.events:
             yield from _time(shown, scan)
+            yield from _clocks(shown, scan)
             yield from _ends(shown, run, scan)
 
 
@@ -86,6 +96,19 @@ def _time(shown: str, scan: JournalScan) -> Iterator[Finding]:
             )
         if isinstance(event.value, RunResumed):
             host_boot = event.value.clock.host_boot
+
+
+def _clocks(shown: str, scan: JournalScan) -> Iterator[Finding]:
+    before_ns = 0
+    for event in scan.events:
+        clock = getattr(event.value, "clock", None)
+        if isinstance(clock, Clock):
+            # A repaired line and its resumption may come from another boot of the host.
+            least = 0 if isinstance(event.value, RunResumed) else before_ns
+            if not least <= clock.monotonic_ns <= event.envelope.t_ns:
+                got = f"monotonic_ns {clock.monotonic_ns}"
+                yield CLOCK.at(shown, event.line, "", got, f"{least} to {event.envelope.t_ns}")
+        before_ns = event.envelope.t_ns
 
 
 def _resumption(events: list[Event], index: int) -> str | None:
@@ -121,6 +144,8 @@ def _ends(shown: str, run: RunView, scan: JournalScan) -> Iterator[Finding]:
 CHECK = Check(
     "events",
     "Every line is a canonical event of a known format, in order of time.",
-    (CANONICAL, UNDECODED, SEQUENCE, BACKWARDS, ENDS, VERSION),
+    (CANONICAL, UNDECODED, SEQUENCE, BACKWARDS, ENDS, VERSION, CLOCK),
     check,
+    scope="meaning",
+    kind="integrity",
 )

@@ -92,4 +92,5 @@ CHECK = Check(
     "Records in git only ever grow: no commit changed or removed a record an earlier one held.",
     (REMOVED, REWRITTEN, UNKNOWN),
     check,
+    kind="integrity",
 )

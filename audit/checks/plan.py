@@ -64,7 +64,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
             if event.value.harness_digest != started.harness_digest:
                 now = str(event.value.harness_digest)
                 yield HARNESS.at(shown, event.line, "", now, str(started.harness_digest))
-        planned = {boot.id: boot for boot in boot_order(started.plan)}
+        planned = {boot.id: boot for boot in boot_order(started.plan, started.blocks)}
         places = {boot_id: place for place, boot_id in enumerate(planned)}
         reached = -1
         for event in scan.of(BootStarted):
@@ -91,4 +91,6 @@ CHECK = Check(
     "A run carries the plan whose digest it states, and boots follow the order it prescribes.",
     (DIGEST, ORDER, FOREIGN, SYNTHETIC, HARNESS),
     check,
+    scope="meaning",
+    kind="conduct",
 )

@@ -90,11 +90,16 @@ def _run(repository: RepositoryView, run: RunView) -> Iterator[Finding]:
         relative = file.relative_to(path).as_posix()
         if file.is_symlink() or (not file.is_dir() and relative not in known):
             yield STRANGER.at(repository.show(file), 0, "", "a file", "none of this name")
-    yield from _events(repository, run)
+
+
+def check_events(repository: RepositoryView) -> Iterator[Finding]:
+    """Hold what the events say of the run's name and files against its seal."""
+    for run in repository.runs:
+        if run.seal is not None and run.seal.run_id == run.name:
+            yield from _events(repository, run)
 
 
 def _events(repository: RepositoryView, run: RunView) -> Iterator[Finding]:
-    """What the events say of the run's name and files, against the seal."""
     scan = repository.scan(run)
     shown = repository.show(run.directory.events)
     files = run.seal.files if run.seal else {}
@@ -116,6 +121,17 @@ def _events(repository: RepositoryView, run: RunView) -> Iterator[Finding]:
 CHECK = Check(
     "seal",
     "A sealed run holds exactly the files that its seal names, to the last byte.",
-    (UNREADABLE, DIFFERS, ABSENT, STRANGER, NAME, ATTACHED),
+    (UNREADABLE, DIFFERS, ABSENT, STRANGER, NAME),
     check,
+    scope="bytes",
+    kind="integrity",
+)
+
+EVENTS_CHECK = Check(
+    "attachments",
+    "Events name their run and its files by the digests that the seal confirms.",
+    (ATTACHED,),
+    check_events,
+    scope="meaning",
+    kind="integrity",
 )

@@ -50,6 +50,19 @@ _DECIDABLE = (
     "host-steal",
     "counters-disagree",
     "calibration",
+    "prefix-cache",
+    "gpu-throttle",
+)
+
+# nvml.h, nvmlClocksEventReason*: those that lower the clock below what the load asks for.
+_THROTTLES = frozenset(
+    {
+        "software power cap",
+        "hardware slowdown",
+        "software thermal slowdown",
+        "hardware thermal slowdown",
+        "hardware power brake slowdown",
+    }
 )
 
 
@@ -111,11 +124,37 @@ def _beyond(
     count = scan.requests.get((window.boot, window.window), RequestCount())
     if count.short:
         found["short-responses"] = f"{count.short} short responses"
+    hits = window.counters.prefix_cache_hits
+    if hits > 0 and not _declares_prefix_cache(plan, scan, window):
+        found["prefix-cache"] = f"{hits} tokens from an undeclared cache"
+    throttled = sorted(_reasons(window) & _THROTTLES)
+    if throttled:
+        found["gpu-throttle"] = ", ".join(throttled)
     report = window.report
     generated = window.counters.generation_tokens
     if report.completed == report.planned and generated not in (-1, count.tokens):
         found["counters-disagree"] = f"server {generated} tokens, client {count.tokens}"
     return found
+
+
+def _declares_prefix_cache(plan: Plan, scan: JournalScan, window: WindowEnded) -> bool:
+    if scan.started and scan.started.synthetic:
+        return True  # the reference server's option is no engine's (remote/engine/adapters.py)
+    arms = {e.value.boot: e.value.arm for e in scan.of(BootStarted)}
+    arm = next((a for a in plan.arms if a.id == arms.get(window.boot)), None)
+    return arm is not None and "--enable-prefix-caching" in arm.args
+
+
+def _reasons(window: WindowEnded) -> set[str]:
+    """Every clock reason in the window's GPU samples; facts of another shape hold none."""
+    gpu = window.facts.get("gpu")
+    traces = gpu.get("traces", ()) if isinstance(gpu, dict) else ()
+    return {
+        str(reason)
+        for trace in traces
+        if isinstance(trace, dict)
+        for reason in trace.get("reasons", ())
+    }
 
 
 def _client(bounds: Bounds, window: WindowEnded) -> Iterator[tuple[str, str]]:
@@ -139,4 +178,6 @@ CHECK = Check(
     "A window beyond a bound of its plan is void, decided again from what was recorded.",
     (NOT_VOIDED, CONTRADICTED, ACCEPTANCE),
     check,
+    scope="meaning",
+    kind="conduct",
 )

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import click
 
-from audit.report import as_object, as_text, explanation
+from audit.junit import as_junit
+from audit.report import as_object, as_text, explanation, failure
 from audit.runner import audit, explain
+from audit.sarif import as_sarif
+from kit.audit_cache import keep_keys, read_keys
 from kit.options import home, json_option
 from kit.output import print_json
-from records.errors import AuditFailedError, UnknownRunError
+from records.errors import UnknownRunError
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
@@ -22,16 +29,38 @@ from records.errors import AuditFailedError, UnknownRunError
     help="The records; default: records/data.",
 )
 @click.option("--explain", "code", default="", metavar="CODE", help="Say what a code means.")
+@click.option("--sarif", type=_FILE, metavar="FILE", help="Also write the report as SARIF 2.1.0.")
+@click.option("--junit", type=_FILE, metavar="FILE", help="Also write the report as JUnit XML.")
+@click.option(
+    "--incremental",
+    is_flag=True,
+    help="Verify all bytes, but do not decode again what this auditor found clean before.",
+)
 @json_option
-def command(data: Path | None, code: str, as_json: bool) -> None:
-    """Check every record and every table; end with exit code 50 where one does not hold.
+def command(
+    data: Path | None,
+    code: str,
+    sarif: Path | None,
+    junit: Path | None,
+    incremental: bool,
+    as_json: bool,
+) -> None:
+    """Check every record, table and claim; end with an exit code that names the class of error.
+
+    \b
+      50  records, lists, signatures or history are not what they were
+      57  a run was not carried out as its plan demands
+      58  tables, claims, findings or paper are not what the records give
+      59  secrets, names, addresses, licences
 
     Works offline, without an engine; changes nothing. audit/CHECKS.md lists what is checked.
 
     \b
     Example:
       kit audit
+      kit audit --incremental
       kit audit --json
+      kit audit --sarif build/audit.sarif --junit build/audit.xml
       kit audit --explain CHAIN01
     """
     if code:
@@ -42,13 +71,23 @@ def command(data: Path | None, code: str, as_json: bool) -> None:
     records = data or here.data
     if not records.is_dir():
         raise UnknownRunError(f"no records at {records}", remedy="name them with --data DIR")
-    report = audit(here.root, records)
+    known = read_keys(here.path) if incremental else frozenset()
+    report = audit(here.root, records, trusted=known, processes=os.cpu_count() or 1)
+    if incremental:
+        keep_keys(here.path, known, report.clean)
     if as_json:
         print_json(as_object(report))
     else:
         click.echo(as_text(report), nl=False)
-    if report.errors:
-        raise AuditFailedError(
-            f"the audit found {report.errors} errors in {report.data}",
-            remedy="each finding above names its remedy",
-        )
+    if sarif:
+        _write(sarif, json.dumps(as_sarif(report), indent=1, ensure_ascii=False) + "\n")
+    if junit:
+        _write(junit, as_junit(report))
+    error = failure(report)
+    if error:
+        raise error
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8", errors="replace")

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ import sealed_run
 
 from analysis.publish import write_run_tables
 from analysis.reading import read_run
+from audit.harness_archive import digest_of, sources_in
 from audit.runner import audit
 from records.run_directory import RunDirectory
 
+ROOT = Path(__file__).parents[2]
 GIT = (
     "git",
     "-c",
@@ -56,7 +59,7 @@ class Project:
 
     def add_run(self, name: str, shape: Any = None, plan: Any = None, listed: bool = True) -> Path:
         """Make one more run, sealed and listed unless told otherwise."""
-        shape = shape or sealed_run.Shape()
+        shape = replace(shape or sealed_run.Shape(), harness=digest_of(sources_in(self.root)))
         run = sealed_run.make_run(self.data / name, plan or sealed_run.small_plan(), shape)
         if listed and shape.seal:
             sealed_run.list_run(self.data, run)
@@ -75,6 +78,8 @@ def build_project(root: Path) -> Project:
     (images / "models.lock.json").write_text(json.dumps(lock, indent=1))
     (root / "remote").mkdir()
     (root / "remote" / "main.py").write_text("import json\n\nprint(json.dumps({}))\n")
+    for licence in ("LICENSE", "LICENSE-DATA"):
+        shutil.copy(ROOT / licence, root)
     project.add_run("run-1")
     project.add_run(
         "run-2",

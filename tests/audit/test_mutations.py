@@ -156,9 +156,9 @@ FILES: list[tuple[Callable[[Any], None], set[str]]] = [
     (list_twice, {"CKPT02", "CKPT06"}),
     (spoil_checkpoint, {"CKPT07"}),
     (remove_checkpoint, {"CKPT07", "HIST01"}),
-    (replace_a_run, {"CKPT04", "HIST01", "HIST02"}),
-    (forget_a_run, {"HIST01", "HIST02"}),
-    (forget_a_run_in_a_commit, {"HIST01", "HIST02"}),
+    (replace_a_run, {"CKPT04", "HARN01", "HIST01", "HIST02"}),
+    (forget_a_run, {"HIST01", "HIST02", "HIST04"}),
+    (forget_a_run_in_a_commit, {"HIST01", "HIST02", "HIST04"}),
     (edit_a_table, {"TABLE01"}),
     (remove_a_table, {"TABLE02"}),
     (add_a_table, {"TABLE03"}),
@@ -287,13 +287,13 @@ RUNS: dict[str, tuple[Shape, set[str]]] = {
     "window without end": (Shape(edit=skip(schema.WindowEnded)), {"COVER03"}),
     "request missing": (
         Shape(edit=change(schema.WindowRequests, requests=without_first_request)),
-        {"COVER04", "COVER05", "VOID01"},
+        {"COUNT02", "COVER04", "COVER05", "VOID01"},
     ),
     "request twice": (
         Shape(
             edit=change(schema.WindowRequests, requests=lambda e: (*e.requests[1:], e.requests[1]))
         ),
-        {"COVER04"},
+        {"COVER04", "REQ03"},
     ),
     "report of fewer": (
         Shape(edit=change(schema.WindowEnded, report=report_with(planned=5, completed=5))),
@@ -306,11 +306,13 @@ RUNS: dict[str, tuple[Shape, set[str]]] = {
     ),
     "other step gap": (Shape(edit=change(schema.Calibrated, step_gap_ns=1)), {"CALIB02"}),
     "bad calibration": (
-        Shape(edit=change(schema.Calibrated, error_p99_ns=5_000_000)),
+        Shape(edit=change(schema.Calibrated, error_p99_ns=5_000_000, error_max_ns=5_000_000)),
         {"VOID01"},
     ),
     "lag": (
-        Shape(edit=change(schema.WindowEnded, report=report_with(lag_p99_ns=10**8))),
+        Shape(
+            edit=change(schema.WindowEnded, report=report_with(lag_p99_ns=10**8, lag_max_ns=10**8))
+        ),
         {"VOID01"},
     ),
     "jit": (Shape(edit=change(schema.WindowEnded, jit_lines=("kernel",))), {"VOID01"}),
@@ -321,7 +323,7 @@ RUNS: dict[str, tuple[Shape, set[str]]] = {
                 schema.WindowEnded, counters=lambda e: replace(e.counters, generation_tokens=1)
             )
         ),
-        {"VOID01"},
+        {"COUNT01", "VOID01"},
     ),
     "voided at will": (
         Shape(edit=change(schema.WindowEnded, void=("host-steal: too slow for my taste",))),
@@ -335,14 +337,14 @@ RUNS: dict[str, tuple[Shape, set[str]]] = {
                 counters=lambda e: replace(e.counters, accepted_tokens=1),
             )
         ),
-        {"VOID03"},
+        {"COUNT01", "COUNT02", "VOID03"},
     ),
     "other harness": (
         Shape(interrupt_first=True, edit=change(schema.RunResumed, harness_digest=OTHER)),
         {"PLAN05"},
     ),
     "engine loaded": (
-        Shape(edit=change(schema.RunEnded, modules=("json", "torch", "torch.nn"))),
+        Shape(edit=change(schema.RunEnded, modules=("records", "remote", "torch", "torch.nn"))),
         {"ENGINE02"},
     ),
     "other log": (

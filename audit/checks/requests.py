@@ -1,0 +1,145 @@
+"""What the requests of a window say fits together, and fits into the window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from audit.finding import Check, Code, Finding
+from audit.journal_scan import Event, JournalScan, RequestCount
+from audit.repository import RepositoryView
+from records.plan import Plan
+from records.schema import WindowEnded, WindowStarted
+
+USAGE = Code(
+    "REQ01",
+    "error",
+    "a request's usage does not count the tokens that it received",
+    "A completed request's completion_tokens, from the server's usage, are the tokens of its "
+    "chunks, from the token ids: two ways to the same number.",
+    "restore the journal from git or from the host",
+)
+TIMES = Code(
+    "REQ02",
+    "error",
+    "a request's times are out of order",
+    "Scheduled, sent, first byte, chunks and end follow one another on one monotonic clock.",
+    "restore the journal from git or from the host",
+)
+CROWDED = Code(
+    "REQ03",
+    "error",
+    "more requests were under way at once than the load permits",
+    "A closed loop has `concurrency` connections, each with one request at a time, and an open "
+    "loop no more than that. Requests that overlap further were not measured in this window.",
+    "restore the journal from git or from the host",
+)
+OUTSIDE = Code(
+    "REQ04",
+    "error",
+    "a window's times do not fit between its events",
+    "A window begins after its window.started was written and ends, wall_ns later, before its "
+    "window.ended was; its requests end within wall_ns.",
+    "restore the journal from git or from the host",
+)
+REPORT = Code(
+    "REQ05",
+    "error",
+    "the client's report contradicts itself",
+    "Percentiles of one distribution do not fall: the median lag is at most its p99, and that at "
+    "most its maximum.",
+    "restore the journal from git or from the host",
+)
+
+
+def check(repository: RepositoryView) -> Iterator[Finding]:
+    """Walk the windows of each run."""
+    for run, scan in repository.readable():
+        shown = repository.show(run.directory.events)
+        begun: dict[tuple[str, str], int] = {}
+        for event in scan.events:
+            if isinstance(event.value, WindowStarted):
+                begun[event.value.boot, event.value.window] = event.envelope.t_ns
+            elif isinstance(event.value, WindowEnded):
+                yield from _window(shown, scan, event, begun)
+
+
+def _window(
+    shown: str, scan: JournalScan, event: Event, begun: dict[tuple[str, str], int]
+) -> Iterator[Finding]:
+    window: WindowEnded = event.value
+    key = (window.boot, window.window)
+    place = f"boot {window.boot}, window {window.window}"
+    count = scan.requests.get(key, RequestCount(event.line))
+    for fault in count.faults:
+        code = USAGE if fault.kind == "usage" else TIMES
+        message = f"{place}, request {fault.index}: {code.title}"
+        yield code.at(shown, fault.line, message, fault.got, fault.want)
+    yield from _crowd(shown, place, scan, event, count)
+    yield from _limits(shown, place, event, count, begun.get(key))
+    report = window.report
+    lags = [report.lag_p50_ns, report.lag_p99_ns, report.lag_max_ns]
+    if lags != sorted(lags):
+        got = "lag p50 {}, p99 {}, max {} ns".format(*lags)
+        yield REPORT.at(shown, event.line, f"{place}: {REPORT.title}", got, "values that rise")
+
+
+def _crowd(
+    shown: str, place: str, scan: JournalScan, event: Event, count: RequestCount
+) -> Iterator[Finding]:
+    plan = scan.started.plan if scan.started else None
+    most = _concurrency(plan, event.value.window)
+    together = most_together(count)
+    if most and together > most:
+        yield CROWDED.at(
+            shown,
+            count.line or event.line,
+            f"{place}: {CROWDED.title}",
+            f"{together} at once",
+            f"{most}",
+        )
+
+
+def most_together(count: RequestCount) -> int:
+    """The largest number of requests under way at once; one that ends makes room first."""
+    steps = [(ns, 1) for ns in count.sent_ns] + [(ns, -1) for ns in count.end_ns]
+    now = most = 0
+    for _, step in sorted(steps):
+        now += step
+        most = max(most, now)
+    return most
+
+
+def _limits(
+    shown: str, place: str, event: Event, count: RequestCount, began_ns: int | None
+) -> Iterator[Finding]:
+    window: WindowEnded = event.value
+    start_ns, wall_ns = window.start_ns, window.report.wall_ns
+    message = f"{place}: {OUTSIDE.title}"
+    if began_ns is not None and start_ns < began_ns:
+        want = f"{began_ns} or later (t_ns of window.started)"
+        yield OUTSIDE.at(shown, event.line, message, f"start_ns {start_ns}", want)
+    if start_ns + wall_ns > event.envelope.t_ns:
+        want = f"at most {event.envelope.t_ns} (t_ns of the event)"
+        yield OUTSIDE.at(shown, event.line, message, f"end at {start_ns + wall_ns}", want)
+    last_ns = max(count.end_ns, default=0)
+    if last_ns > wall_ns:
+        want = f"at most wall_ns {wall_ns}"
+        yield OUTSIDE.at(shown, event.line, message, f"a request that ends at {last_ns}", want)
+
+
+def _concurrency(plan: Plan | None, window_id: str) -> int:
+    """How many requests may be under way; 0: no limit is known."""
+    for window in plan.windows if plan else ():
+        if window.id == window_id and window.load.kind != "burst":
+            return window.load.concurrency
+    return 0
+
+
+CHECK = Check(
+    "requests",
+    "What the requests of a window say fits together, and fits into the window.",
+    (USAGE, TIMES, CROWDED, OUTSIDE, REPORT),
+    check,
+    scope="meaning",
+    kind="integrity",
+)
