@@ -65,7 +65,7 @@ def boots_table(runs: Sequence[Run]) -> Table:
         rows.append(
             (
                 arm,
-                str(sum(run.started.plan.blocks for run in runs if arm in _arm_ids(run))),
+                str(sum(_blocks(run) for run in runs if arm in _arm_ids(run))),
                 *[
                     _count(planned, outcome)
                     for outcome in ("completed", "failed", "interrupted", "open")
@@ -177,6 +177,11 @@ def _by_arm(runs: Sequence[Run]) -> dict[str, list[Boot]]:
         for boot in run.boots:
             boots[boot.started.arm].append(boot)
     return dict(sorted(boots.items()))
+
+
+def _blocks(run: Run) -> int:
+    """How many blocks the run was to carry out: several hosts may share a plan's."""
+    return len(run.started.blocks) or run.started.plan.blocks
 
 
 def _arm_ids(run: Run) -> set[str]:

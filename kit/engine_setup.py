@@ -1,4 +1,4 @@
-"""The engine and the models of a plan, made ready on this machine from their locks.
+"""The engine and the models of a plan, made ready on a host from their locks.
 
 Invariant: what is returned was verified against a lock; the reference server, which no lock
 describes, is bound by the harness archive that it comes in.
@@ -6,15 +6,16 @@ describes, is bound by the harness archive that it comes in.
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kit import provision
 from kit.home import Home
+from kit.host import Host
+from kit.host_facts import HostFacts
 from kit.models import ModelLock, materialise, read_model_lock
-from kit.wheels import EngineEnvironment, install_engine
+from kit.wheels import install_engine, site_packages
 from records.digest import Digest
 from records.errors import ProvisionError
 from records.job import EngineOnHost, ModelOnHost
@@ -47,21 +48,21 @@ def needs(plan: Plan) -> frozenset[str]:
     return frozenset({"g++"} if compiles and plan.engine.name != REFERENCE else ())
 
 
-def installed_mib(home: Home) -> int:
-    """What the engine and the models take up already."""
-    total = 0
-    for top in (home.engine, home.models):
-        for directory, _, names in os.walk(top):
-            total += sum((Path(directory) / name).lstat().st_blocks * 512 for name in names)
-    return total >> 20
+def with_what_is_brought(host: Host, plan: Plan, facts: HostFacts) -> HostFacts:
+    """The facts of a host once the kit has brought what it can bring: uv, and with it a Python."""
+    brought = plan.engine.name == REFERENCE or provision.can_bring_uv(host, facts)
+    return replace(facts, tools=facts.tools | {"uv"}) if brought else facts
 
 
 def set_up(
-    home: Home, plan: Plan, harness: Path, digest: Digest, say: Callable[[str], None]
+    home: Home, host: Host, plan: Plan, harness: Path, digest: Digest, say: Callable[[str], None]
 ) -> EngineSetup:
-    """Install what is missing and verify the rest. ProvisionError where that cannot be done."""
+    """Install what is missing and verify the rest. `harness`: on the host.
+
+    ProvisionError where that cannot be done.
+    """
     if plan.engine.name == REFERENCE:
-        return _reference(plan, harness, digest)
+        return _reference(host, plan, harness, digest)
     lock_path = home.root / "images" / plan.engine.lock
     if not plan.engine.lock.startswith("wheels") or not lock_path.is_file():
         raise ProvisionError(
@@ -69,35 +70,35 @@ def set_up(
             "from which this version cannot install",
             remedy="use a plan with a wheel lock: kit plan list",
         )
+    there, lock = host.home(home), _model_lock(home)
+    if there != home:
+        ready = provision.on_host(home, host, plan, say)
+        engine = _wheels(ready.python, ready.site, plan.engine.lock, ready.lock_digest)
+        return EngineSetup(engine, {m: _model(m, lock, there.models / m) for m in plan.models})
     installed = install_engine(lock_path, home.engine, say)
     say(f"engine {'was installed already' if installed.reused else 'installed'}: {home.engine}")
-    lock = _model_lock(home)
-    models = {name: _model(name, lock, installed.python, home.models, say) for name in plan.models}
-    return EngineSetup(_wheels(home, installed, plan.engine.lock), models)
+    models = {}
+    for name in plan.models:
+        path = materialise(name, lock, installed.python, home.models, say)
+        say(f"model {name}: every file is the locked one")
+        models[name] = _model(name, lock, path)
+    site = site_packages(home.engine)
+    engine = _wheels(str(installed.python), str(site), plan.engine.lock, installed.lock_digest)
+    return EngineSetup(engine, models)
 
 
-def _wheels(home: Home, installed: EngineEnvironment, lock: str) -> EngineOnHost:
-    site = sorted((home.engine / "lib").glob("python3.*/site-packages"))
-    if len(site) != 1:
-        raise ProvisionError(
-            f"{home.engine} has {len(site)} site-packages, want one",
-            remedy=f"rm -r {home.engine}; then: make reproduce",
-        )
+def _wheels(python: str, site: str, lock: str, lock_digest: Digest) -> EngineOnHost:
     return EngineOnHost(
         runtime=WHEELS,
-        launcher=(str(installed.python), *_SERVER),
-        site_directories=(str(site[0]),),
+        launcher=(python, *_SERVER),
+        site_directories=(site,),
         env={},
         lock=lock,
-        lock_digest=installed.lock_digest,
+        lock_digest=lock_digest,
     )
 
 
-def _model(
-    name: str, lock: ModelLock, python: Path, directory: Path, say: Callable[[str], None]
-) -> ModelOnHost:
-    path = materialise(name, lock, python, directory, say)
-    say(f"model {name}: every file is the locked one")
+def _model(name: str, lock: ModelLock, path: Path) -> ModelOnHost:
     files = {file: locked.digest for file, locked in lock.model(name).files.items()}
     return ModelOnHost(str(path), files)
 
@@ -106,10 +107,10 @@ def _model_lock(home: Home) -> ModelLock:
     return read_model_lock(home.root / "images" / "models.lock.json")
 
 
-def _reference(plan: Plan, harness: Path, digest: Digest) -> EngineSetup:
+def _reference(host: Host, plan: Plan, harness: Path, digest: Digest) -> EngineSetup:
     engine = EngineOnHost(
         runtime=REFERENCE,
-        launcher=(sys.executable, "-I", "-S", str(harness), REFERENCE),
+        launcher=(host.python, "-I", "-S", str(harness), REFERENCE),
         site_directories=(),
         env={},
         lock="",

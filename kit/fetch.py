@@ -13,9 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.home import Home
-from kit.hosts import Host
+from kit.host import Host
+from kit.mirror import require_witnessed
 from records.checkpoint import Leaf, add_run
-from records.errors import ForeignDirectoryError, NotAPrefixError, UnknownRunError
+from records.errors import (
+    ConnectionLostError,
+    ForeignDirectoryError,
+    KitError,
+    NotAPrefixError,
+    UnknownRunError,
+)
 from records.journal import EVENTS_NAME
 from records.run_directory import RunDirectory
 from records.schema import RunStarted
@@ -36,24 +43,39 @@ class Fetched:
     listed: bool
 
 
-def fetch_run(host: Host, source: Path, data: Path) -> Fetched:
+def fetch_run(host: Host, source: Path, data: Path, seen: Home | None = None) -> Fetched:
     """Bring the run directory `source` of the host below `data`.
+
+    `seen`: where journals that were followed while they grew stand, as witnesses.
 
     ChainError: what arrived does not verify. NotAPrefixError: it contradicts what is here.
     """
     run_id = source.name
     staging = data / _INCOMING / run_id
-    if staging.exists():
-        shutil.rmtree(staging)
     staging.parent.mkdir(parents=True, exist_ok=True)
+    if not staging.exists() and (data / run_id).exists():
+        # What is here need not travel again; the host's bytes decide all the same.
+        shutil.copytree(data / run_id, staging, symlinks=True)
     try:
         host.fetch(source, staging)
+    except ConnectionLostError:
+        raise  # what has arrived stays in the staging directory: the next fetch goes on with it
+    except KitError:
+        _discard(staging)
+        raise
+    try:
         _cut_torn_tail(RunDirectory(staging))
+        if seen is not None:
+            require_witnessed(seen, run_id, staging)
         return receive(staging, data / run_id)
     finally:
-        shutil.rmtree(staging, ignore_errors=True)
-        if not any(staging.parent.iterdir()):
-            staging.parent.rmdir()
+        _discard(staging)
+
+
+def _discard(staging: Path) -> None:
+    shutil.rmtree(staging, ignore_errors=True)
+    if not any(staging.parent.iterdir()):
+        staging.parent.rmdir()
 
 
 def carried_data(home: Home, carried: Path) -> Path:

@@ -10,15 +10,17 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 
+from kit.follow_log import RESUMES, harness_error
 from kit.home import Home
+from kit.host import Host
 from kit.launch import Started
+from kit.mirror import refresh_run
 from kit.run_state import JournalTail, RunState
-from records.errors import InterruptedRunError, KitError
+from records.errors import InterruptedRunError
 from records.run_directory import RunDirectory
 
-RESUMES = "start the same command again: it resumes at the next boot"
 _POLL_S = 0.5
 _QUIET_S = 30.0
 
@@ -37,18 +39,22 @@ class Watch:
     """A journal being followed. What stood in it when the watch began is not shown again."""
 
     tail: JournalTail
+    refresh: Callable[[], None]
+    now_ns: Callable[[], int]
     state: RunState = field(default_factory=RunState)
 
     @classmethod
-    def begin(cls, run: Path) -> Watch:
+    def begin(cls, home: Home, host: Host, run_id: str) -> Watch:
         """Take in what the run holds already."""
-        watch = cls(JournalTail(RunDirectory(run).events))
+        tail = JournalTail(RunDirectory(host.mirror(home).run(run_id)).events)
+        watch = cls(tail, partial(refresh_run, host, home, run_id), host.monotonic_ns)
         for _ in watch.lines():
             pass
         return watch
 
     def lines(self) -> Iterator[str]:
         """The lines worth showing since the last call."""
+        self.refresh()
         for envelope in self.tail.new_events():
             line = self.state.see(envelope)
             if line:
@@ -56,7 +62,10 @@ class Watch:
 
 
 def follow(home: Home, started: Started, watch: Watch, say: Callable[[str], None]) -> Ending:
-    """Show progress until the end. Ctrl-C stops the run in order: InterruptedRunError."""
+    """Show progress until the end. Ctrl-C stops the run in order: InterruptedRunError.
+
+    `home`: where journal and log of the run can be read here.
+    """
     try:
         status = _until_exit(started, watch, say)
     except KeyboardInterrupt:
@@ -84,18 +93,6 @@ def conclude(home: Home, started: Started, state: RunState, status: int) -> Endi
     raise harness_error(status, text, f"run {run_id}, {progress}", str(log))
 
 
-def harness_error(status: int, log: str, what: str, log_name: str) -> KitError:
-    """The error that the harness ended with, read from what it printed."""
-    classes = {cls.exit_code: cls for cls in _subclasses(KitError)}
-    message, remedy = _last_error(log)
-    if message and status in classes:
-        return classes[status](f"{what}: {message}", remedy or RESUMES)
-    if status == 0:
-        return InterruptedRunError(f"{what}: the harness is gone without a seal", RESUMES)
-    last = "\n".join(f"  {line}" for line in log.strip().splitlines()[-12:])
-    return KitError(f"{what}: the harness ended with status {status}:\n{last}", f"read {log_name}")
-
-
 def _until_exit(started: Started, watch: Watch, say: Callable[[str], None]) -> int:
     shown_at = time.monotonic()
     while True:
@@ -107,7 +104,7 @@ def _until_exit(started: Started, watch: Watch, say: Callable[[str], None]) -> i
         if status is not None:
             return status
         if time.monotonic() - shown_at > _QUIET_S:
-            say(describe(watch.state, time.monotonic_ns()))
+            say(describe(watch.state, watch.now_ns()))
             shown_at = time.monotonic()
         time.sleep(_POLL_S)
 
@@ -130,19 +127,3 @@ def duration(seconds: int) -> str:
     if seconds >= 60:
         return f"{seconds // 60} min {seconds % 60:02d} s"
     return f"{seconds} s"
-
-
-def _last_error(log: str) -> tuple[str, str]:
-    """The last `error: …` block and its `  try: …` line."""
-    start = log.rfind("\nerror: ")
-    block = log[start + 1 :] if start >= 0 else log
-    if not block.startswith("error: "):
-        return "", ""
-    message, _, remedy = block.removeprefix("error: ").partition("\n  try: ")
-    return message.strip(), remedy.strip().partition("\n")[0]
-
-
-def _subclasses(cls: type[KitError]) -> Iterator[type[KitError]]:
-    for sub in cls.__subclasses__():
-        yield sub
-        yield from _subclasses(sub)

@@ -55,6 +55,11 @@ class Home:
         return self.path / "prompts"
 
     @property
+    def known_hosts(self) -> Path:
+        """The keys of this project's hosts, as ssh keeps them."""
+        return self.path / "known_hosts"
+
+    @property
     def harness(self) -> Path:
         """The harness archives, named by digest."""
         return self.path / "harness"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import secrets
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,8 @@ from pathlib import Path
 from kit import prompt_files, zipapp
 from kit.engine_setup import EngineSetup
 from kit.home import Home
-from kit.hosts import Host, Running
+from kit.host import Host, Running
+from kit.mirror import refresh_jobs, refresh_run
 from records import canonical, chain
 from records.decode import from_object, to_object
 from records.digest import Digest
@@ -47,36 +47,52 @@ def jobs(home: Home, say: Say) -> Iterator[Job]:
     """Every job here, oldest first; one that does not decode is named and passed over."""
     for path in sorted(home.jobs.glob("*.json")):
         try:
-            yield from_object(Job, canonical.decode(path.read_bytes()))
+            yield read_job(path)
         except FormatError as error:
             say(f"passing over {path}: {error.message}")
 
 
-def unfinished(home: Home, plan: Plan, say: Say) -> Job | None:
-    """The newest run of exactly this plan, unless it is sealed. Older ones were given up for it."""
+def read_job(path: Path) -> Job:
+    """The job in this file. FormatError where it is none."""
+    return from_object(Job, canonical.decode(path.read_bytes()))
+
+
+def unfinished(home: Home, host: Host, plan: Plan, blocks: tuple[int, ...], say: Say) -> Job | None:
+    """The newest run of exactly these blocks of the plan on the host, unless it is sealed.
+
+    Older ones were given up for it.
+    """
+    here = refresh_jobs(host, home)
     found = None
-    for job in jobs(home, say):
-        if job.plan.digest == plan.digest:
+    for job in jobs(here, say):
+        if job.plan.digest == plan.digest and job.blocks == blocks:
             found = job
-    if found is not None and RunDirectory(home.run(found.run_id)).is_sealed:
+    if found is None:
         return None
-    return found
+    refresh_run(host, home, found.run_id)
+    return None if RunDirectory(here.run(found.run_id)).is_sealed else found
 
 
 def running_harness(home: Home, host: Host, run_id: str) -> Running | None:
-    """The harness of this run, if it runs. RunBusyError if somebody else holds the journal."""
-    try:
-        pid = int(_pid_file(home, run_id).read_text(encoding="ascii"))
-    except FileNotFoundError:
-        pid = 0
-    running = host.attach(pid, str(home.job(run_id))) if pid else None
-    events = RunDirectory(home.run(run_id)).events
-    if running is None and events.exists() and is_busy(events):
+    """The harness of this run, if it runs. RunBusyError if somebody else holds the journal here."""
+    there = host.home(home)
+    running = host.attach(_note(there, run_id), str(there.job(run_id)))
+    events = RunDirectory(there.run(run_id)).events
+    if running is None and there == home and events.exists() and is_busy(events):
         raise RunBusyError(
             f"run {run_id} is being written by a process that this kit did not start",
             remedy=f"wait for it: kit status {run_id}",
         )
     return running
+
+
+def is_under_way(home: Home, host: Host, run_id: str) -> bool:
+    """Whether somebody writes this run now: any process here, the kit's own on another host."""
+    there = host.home(home)
+    if there != home:
+        return host.attach(_note(there, run_id), str(there.job(run_id))) is not None
+    events = RunDirectory(home.run(run_id)).events
+    return events.exists() and is_busy(events)
 
 
 def require_intact(events: Path) -> None:
@@ -95,32 +111,49 @@ def require_intact(events: Path) -> None:
             ) from error
 
 
-def make_job(home: Home, plan: Plan, run_id: str, setup: EngineSetup) -> Job:
-    """The job, with every place on this host."""
+def make_job(
+    home: Home, host: Host, plan: Plan, run_id: str, setup: EngineSetup, blocks: tuple[int, ...]
+) -> Job:
+    """The job, with every place on the host."""
+    there, salt = host.home(home), home.salt()
     return Job(
         run_id=run_id,
         plan=plan,
         engine=setup.engine,
         models=setup.models,
-        run_directory=str(home.run(run_id)),
-        scratch=str(home.scratch(run_id)),
-        host_salt=home.salt(),
+        run_directory=str(there.run(run_id)),
+        scratch=str(there.scratch(run_id)),
+        host_salt=salt,
+        blocks=blocks,
+        place=Digest.of(f"{salt}\0{host.place}".encode()).hex[:12] if host.place else "",
+        private_names=host.private_names,
     )
 
 
 def start(home: Home, host: Host, job: Job, harness: Path) -> Started:
-    """Start the harness detached; it creates or continues the run."""
-    for directory in (home.runs, home.jobs, home.logs):
+    """Start the harness detached; it creates or continues the run. `harness`: on the host."""
+    there, here = host.home(home), host.mirror(home)
+    for directory in (here.runs, here.jobs, here.logs):
         directory.mkdir(parents=True, exist_ok=True)
     prompt_files.carry(home, host, job)
-    path = home.job(job.run_id)
+    path = here.job(job.run_id)
     path.write_bytes(canonical.encode(to_object(job)))
-    log = home.log(job.run_id)
+    if there != here:
+        host.put(path, there.job(job.run_id))
+    refresh_run(host, home, job.run_id)
+    log = here.log(job.run_id)
     offset = log.stat().st_size if log.exists() else 0
-    argv = (sys.executable, "-I", "-S", str(harness), "run", str(path))
-    running = host.start_detached(argv, home.path, log)
-    _pid_file(home, job.run_id).write_text(f"{running.pid}\n", encoding="ascii")
+    argv = (host.python, "-I", "-S", str(harness), "run", str(there.job(job.run_id)))
+    running = host.start_detached(argv, there.path, there.log(job.run_id), _note(there, job.run_id))
     return Started(job, running, offset)
+
+
+def bring_harness(home: Home, host: Host, harness: Path) -> Path:
+    """Where the harness archive stands on the host, brought there if need be."""
+    target = host.home(home).harness / harness.name
+    if target != harness:
+        host.put(harness, target)
+    return target
 
 
 def build_harness(home: Home) -> tuple[Path, Digest]:
@@ -130,5 +163,5 @@ def build_harness(home: Home) -> tuple[Path, Digest]:
     return zipapp.build_named(home.harness, home.root)
 
 
-def _pid_file(home: Home, run_id: str) -> Path:
-    return home.jobs / f"{run_id}.pid"
+def _note(there: Home, run_id: str) -> Path:
+    return there.jobs / f"{run_id}.pid"

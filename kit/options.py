@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import os
+import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +14,9 @@ import click
 
 from kit import prompt_files
 from kit.home import Home
+from kit.host import Host
+from kit.hosts import parse_host
+from kit.output import say
 from kit.plan_file import load_plan
 from records.errors import PlanError, UnknownRunError
 from records.plan import Plan
@@ -19,6 +24,7 @@ from records.run_directory import RunDirectory, runs_in
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_ACCEPT_NEW = "kit.accept_new"
 DEFAULT_PLAN = "smoke-cpu"
 
 
@@ -35,10 +41,51 @@ def plan_option(function: F) -> F:
 
 
 def host_option(function: F) -> F:
-    """--host HOST."""
-    return click.option(
+    """--host HOST, and --accept-new, which `open_host` looks for."""
+    named = click.option(
         "--host", "host_name", default="", metavar="HOST", help="Where to run; default: here."
+    )
+    accept = click.option(
+        "--accept-new",
+        is_flag=True,
+        expose_value=False,
+        callback=_note_accept_new,
+        help="On first contact, pin the host's key without asking.",
+    )
+    return named(accept(function))
+
+
+def _note_accept_new(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    ctx.meta[_ACCEPT_NEW] = value
+
+
+def open_host(home: Home, name: str, *, accept_new: bool = False) -> Host:
+    """The host that --host names, met as the command line and the terminal allow."""
+    if name in ("", "local"):
+        return parse_host(name)
+    from kit.known_hosts import Meeting  # the cryptography behind it takes long to import
+
+    accept_new = accept_new or bool(click.get_current_context().meta.get(_ACCEPT_NEW, False))
+    ask = partial(click.confirm, err=True) if sys.stdin.isatty() else None
+    return parse_host(name, Meeting(home.known_hosts, accept_new, ask, say))
+
+
+def blocks_option(function: F) -> F:
+    """--blocks 1,3."""
+    return click.option(
+        "--blocks",
+        default="",
+        metavar="N,N",
+        callback=_parse_blocks,
+        help="Only these blocks of the plan; default: all.",
     )(function)
+
+
+def _parse_blocks(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int, ...]:
+    words = text.split(",") if text else []
+    if not all(word.isdecimal() for word in words):
+        raise click.BadParameter("want numbers, as in 1,3")
+    return tuple(sorted({int(word) for word in words}))
 
 
 def new_option(function: F) -> F:

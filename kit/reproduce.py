@@ -14,10 +14,11 @@ from kit import engine_setup, preflight
 from kit.fetch import Fetched, fetch_run
 from kit.follow import Ending, Watch, follow
 from kit.home import Home
-from kit.hosts import Host
+from kit.host import Host
 from kit.launch import (
     Say,
     Started,
+    bring_harness,
     build_harness,
     make_job,
     new_run_id,
@@ -30,6 +31,8 @@ from records.errors import BootsFailedError
 from records.job import Job
 from records.plan import Plan
 from records.run_directory import RunDirectory
+
+Blocks = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +54,27 @@ def require_complete(ending: Ending) -> None:
         )
 
 
-def reproduce(home: Home, host: Host, plan: Plan, say: Say, *, new: bool = False) -> Reproduced:
+def reproduce(
+    home: Home, host: Host, plan: Plan, say: Say, *, new: bool = False, blocks: Blocks = ()
+) -> Reproduced:
     """Carry the plan out on the host, or finish it, and bring the records home."""
-    started, watch = begin(home, host, plan, say, new=new)
-    ending = follow(home, started, watch, say)
+    started, watch = begin(home, host, plan, say, new=new, blocks=blocks)
+    ending = follow(host.mirror(home), started, watch, say)
     return Reproduced(
         ending, bring_home(home, host, started.job, say), home.tables_for(started.job)
     )
 
 
 def begin(
-    home: Home, host: Host, plan: Plan, say: Say, *, new: bool = False
+    home: Home, host: Host, plan: Plan, say: Say, *, new: bool = False, blocks: Blocks = ()
 ) -> tuple[Started, Watch]:
     """Attach to the plan's run if it is under way; otherwise resume it, or start one.
 
-    `new` gives an unfinished run up, but never one that is under way.
+    `new` gives an unfinished run up, but never one that is under way. `blocks`: of the plan, empty
+    for all.
     """
-    old = unfinished(home, plan, say)
+    here = host.mirror(home)
+    old = unfinished(home, host, plan, blocks, say)
     running = watch = None
     if old is not None:
         running = running_harness(home, host, old.run_id)
@@ -75,36 +82,46 @@ def begin(
             say(f"giving up unfinished run {old.run_id}; its records stay")
             old = None
     if old is not None:
-        require_intact(RunDirectory(home.run(old.run_id)).events)
-        watch = Watch.begin(home.run(old.run_id))
+        require_intact(RunDirectory(here.run(old.run_id)).events)
+        watch = Watch.begin(home, host, old.run_id)
         done = f"{watch.state.done} of {watch.state.total} boots done"
         if running is not None:
             say(f"run {old.run_id} is under way, {done}: attaching")
-            return Started(old, running, home.log(old.run_id).stat().st_size), watch
+            log = here.log(old.run_id)
+            return Started(old, running, log.stat().st_size if log.exists() else 0), watch
         say(f"resuming unfinished run {old.run_id}, {done}")
-    job, harness = prepare(home, host, plan, old.run_id if old else "", say)
-    watch = watch or Watch.begin(home.run(job.run_id))
+    job, harness = prepare(home, host, plan, old.run_id if old else "", say, blocks)
+    watch = watch or Watch.begin(home, host, job.run_id)
     started = start(home, host, job, harness)
     say(f"harness started, process {started.running.pid}; it goes on if this terminal closes")
     return started, watch
 
 
-def prepare(home: Home, host: Host, plan: Plan, run_id: str, say: Say) -> tuple[Job, Path]:
-    """Everything before the start: a fit host, the engine, the models, the harness archive."""
+def prepare(
+    home: Home, host: Host, plan: Plan, run_id: str, say: Say, blocks: Blocks = ()
+) -> tuple[Job, Path]:
+    """Everything before the start: a fit host, engine, models and harness archive there."""
     engine_setup.require_locked(home, plan)
+    there = host.home(home)
     preflight.require_fit(
-        host.probe(home.path), plan, engine_setup.needs(plan), engine_setup.installed_mib(home)
+        engine_setup.with_what_is_brought(host, plan, host.probe(there.path)),
+        plan,
+        engine_setup.needs(plan),
+        host.used_mib((there.engine, there.models)),
     )
-    harness, digest = build_harness(home)
+    archive, digest = build_harness(home)
+    harness = bring_harness(home, host, archive)
     say(f"harness {digest}")
-    setup = engine_setup.set_up(home, plan, harness, digest, say)
+    setup = engine_setup.set_up(home, host, plan, harness, digest, say)
     now = datetime.datetime.now(datetime.timezone.utc)
-    return make_job(home, plan, run_id or new_run_id(plan, now), setup), harness
+    return make_job(home, host, plan, run_id or new_run_id(plan, now), setup, blocks), harness
 
 
 def bring_home(home: Home, host: Host, job: Job, say: Say) -> Fetched:
     """Fetch the records of a job's run to where they belong."""
-    fetched = fetch_run(host, home.run(job.run_id), home.data_for(job))
+    fetched = fetch_run(
+        host, host.home(home).run(job.run_id), home.data_for(job), host.mirror(home)
+    )
     what = "sealed, verified" if fetched.sealed else "unfinished, verified so far"
     say(f"records of {fetched.run_id}: {fetched.directory} ({what}, {fetched.new_bytes} bytes new)")
     return fetched

@@ -6,6 +6,7 @@ Invariant: an argument list, never a shell line; what it printed last is in the 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -20,9 +21,17 @@ _LAST_LINES = 12
 
 
 def uv_binary() -> Path:
-    """The uv that came with this package's own dependencies."""
-    import uv
+    """The uv that came with this package's own dependencies; on another host, the one on PATH.
 
+    ProvisionError where there is neither.
+    """
+    try:
+        import uv
+    except ImportError:
+        found = shutil.which("uv")
+        if found is None:
+            raise ProvisionError("there is no uv here", remedy="pip install uv") from None
+        return Path(found)
     return Path(uv.find_uv_bin())
 
 

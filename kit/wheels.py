@@ -72,6 +72,17 @@ def installed_from(target: Path) -> Digest | None:
     return Digest.parse(str(marker.get("lock_digest")))
 
 
+def site_packages(target: Path) -> Path:
+    """Where the engine's distributions are. ProvisionError unless there is one such place."""
+    site = sorted((target / "lib").glob("python3.*/site-packages"))
+    if len(site) != 1:
+        raise ProvisionError(
+            f"{target} has {len(site)} site-packages, want one",
+            remedy=f"rm -r {target}; then: make reproduce",
+        )
+    return site[0]
+
+
 def torch_requirement(lock_text: str) -> str | None:
     """The lock's lines on torch's CPU build, which PyPI does not hold; None if it names none."""
     match = _TORCH.search(lock_text)

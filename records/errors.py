@@ -74,7 +74,7 @@ class SshAuthError(KitError):
 
 
 class SshKeyError(KitError):
-    """No usable private key here: missing, malformed, or locked by a passphrase without an agent."""
+    """No usable private key here: missing, malformed, or locked with no agent to unlock it."""
 
     exit_code = 19
 
@@ -139,6 +139,18 @@ class EngineLeakError(KitError):
     """The engine stopped but left a process, port or GPU memory behind."""
 
     exit_code = 33
+
+
+class BundleIncompleteError(KitError):
+    """Parts of a bundle are not here yet; those that are were verified."""
+
+    exit_code = 34
+
+
+class BundleDamagedError(KitError):
+    """A part or file of a bundle is not what its manifest says."""
+
+    exit_code = 35
 
 
 # 40-49: the records

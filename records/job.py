@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from records.digest import Digest
-from records.plan import Plan
+from records.plan import Plan, require_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,9 @@ class Job:
 
     `run_directory` grows the records; `scratch` holds what may be lost (engine caches, spill
     files). `port` 0: any free one. `client_cpus`, `engine_cpus`: processors by number, empty to
-    leave both to the kernel.
+    leave both to the kernel. `blocks`: those of the plan's blocks that this run is to carry out,
+    empty for all. `place`: a salted name of where the host was reached, "" where it was this
+    machine. `private_names`: what must not reach a record besides what the host knows of itself.
     """
 
     run_id: str
@@ -57,6 +59,12 @@ class Job:
     port: int = 0
     client_cpus: tuple[int, ...] = ()
     engine_cpus: tuple[int, ...] = ()
+    blocks: tuple[int, ...] = ()
+    place: str = ""
+    private_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_blocks(self.plan, self.blocks)
 
     @property
     def prompts_directory(self) -> str:

@@ -190,14 +190,24 @@ class PlannedBoot:
     arm: str
 
 
-def boot_order(plan: Plan) -> tuple[PlannedBoot, ...]:
+def require_blocks(plan: Plan, blocks: tuple[int, ...]) -> None:
+    """FormatError unless `blocks` are blocks of the plan, each once and in order."""
+    if blocks != tuple(sorted({b for b in blocks if 1 <= b <= plan.blocks})):
+        listed = ", ".join(str(block) for block in blocks)
+        raise FormatError(
+            f"blocks {listed} of plan {plan.id}: want numbers from 1 to {plan.blocks}, ascending"
+        )
+
+
+def boot_order(plan: Plan, blocks: tuple[int, ...] = ()) -> tuple[PlannedBoot, ...]:
     """All boots in order: randomised complete blocks (Fisher 1935; Montgomery, ch. 4).
 
     Within a block the arms stand in the order of SHA-256("<seed>/<block>/<arm>"), so that the
-    order can be recomputed without knowing any library's random generator.
+    order can be recomputed without knowing any library's random generator. `blocks`: only the boots
+    of these; empty for all.
     """
     boots = []
-    for block in range(1, plan.blocks + 1):
+    for block in blocks or range(1, plan.blocks + 1):
         for position, arm in enumerate(_shuffled(plan.seed, block, [a.id for a in plan.arms]), 1):
             boots.append(PlannedBoot(f"b{block:02d}-{position}-{arm}", block, position, arm))
     return tuple(boots)

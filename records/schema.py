@@ -3,7 +3,8 @@
 Invariant: an event type or key that is not here is an error, in writing and in reading.
 
 History
-  1 (2026-11-30): first version. Added since, left out at its default: prompts.digest.
+  1 (2026-11-30): first version. Added since, left out at its default: prompts.digest,
+    run.started.blocks.
 
 A field added to a version that has records carries metadata "since" and a default, and is written
 only where it differs from it (records/decode.py): sealed runs, and the digests of their plans, stay
@@ -16,14 +17,14 @@ Fields called `facts` hold what a probe of that name reported, keys as in its da
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from records.decode import from_object, to_object
 from records.digest import Digest
 from records.errors import FormatError
 from records.measurement import ClientReport, Request
-from records.plan import Plan
+from records.plan import Plan, require_blocks
 
 FORMAT = 1
 
@@ -39,7 +40,10 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """The head of every run. `synthetic`: the engine was the reference server, not an engine."""
+    """The head of every run. `synthetic`: the engine was the reference server, not an engine.
+
+    `blocks`: those of the plan's blocks that this run carries out; left out where it is all.
+    """
 
     TYPE: ClassVar[str] = "run.started"
     format: int
@@ -50,6 +54,10 @@ class RunStarted:
     harness_digest: Digest
     python: str
     clock: Clock
+    blocks: tuple[int, ...] = field(default=(), metadata={"since": 2})
+
+    def __post_init__(self) -> None:
+        require_blocks(self.plan, self.blocks)
 
 
 @dataclass(frozen=True, slots=True)

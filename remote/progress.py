@@ -66,7 +66,7 @@ class Progress:
         """The planned boots still to do: not begun, or interrupted below MAX_ATTEMPTS times."""
         return [
             boot
-            for boot in boot_order(plan)
+            for boot in boot_order(plan, self.started.blocks if self.started else ())
             if self.outcomes.get(boot.id) not in ("completed", "failed")
             and self.attempts.get(boot.id, 0) < MAX_ATTEMPTS
         ]

@@ -61,7 +61,7 @@ def carry_out(job: Job, interruption: Interruption, harness: Path) -> Progress:
     with _open(directory) as journal:
         progress = Progress.of(directory.read())
         context = Context(
-            job, journal, _adapter(job), interruption, harness_digest, _private_names()
+            job, journal, _adapter(job), interruption, harness_digest, _private_names(job)
         )
         _begin(context, progress)
         if not progress.ended:
@@ -98,6 +98,7 @@ def _begin(context: Context, progress: Progress) -> None:
             harness_digest=context.harness,
             python=platform.python_version(),
             clock=context.clock(),
+            blocks=job.blocks,
         )
         context.record(started)
         progress.see(started)
@@ -107,6 +108,11 @@ def _begin(context: Context, progress: Progress) -> None:
             f"run {job.run_id} follows plan {progress.started.plan_digest}, "
             f"the job asks for {job.plan.digest}",
             remedy="start a new run for a changed plan",
+        )
+    if progress.started.blocks != job.blocks:
+        raise FormatError(
+            f"run {job.run_id} carries out blocks {progress.started.blocks}, the job {job.blocks}",
+            remedy="start a new run for other blocks",
         )
     killed = leftover.end(context.scratch)
     context.record(schema.RunResumed(context.harness, progress.open_boot, context.clock()))
@@ -160,7 +166,7 @@ def _require_prompts(context: Context) -> None:
 
 
 def _observe(context: Context, phase: str) -> None:
-    facts = probe(context.job.host_salt, context.records)
+    facts = probe(context.job.host_salt, context.records, place=context.job.place)
     context.record(schema.HostObserved(phase, facts.host_id, to_object(facts)))
 
 
@@ -192,8 +198,8 @@ def _adapter(job: Job) -> Adapter:
     return ADAPTERS[job.engine.runtime]
 
 
-def _private_names() -> tuple[str, ...]:
-    """What must not reach a record: this host's names and the user's."""
+def _private_names(job: Job) -> tuple[str, ...]:
+    """What must not reach a record: this host's names, the user's, and what the job adds."""
     host = socket.gethostname()
     user = pwd.getpwuid(os.getuid()).pw_name
-    return tuple({host, host.partition(".")[0], user} - {"root", "localhost"})
+    return tuple({host, host.partition(".")[0], user, *job.private_names} - {"root", "localhost"})

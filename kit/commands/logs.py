@@ -7,9 +7,12 @@ from pathlib import Path
 
 import click
 
-from kit.options import find_run, home
+from kit.home import Home
+from kit.host import Host
+from kit.launch import is_under_way
+from kit.mirror import refresh_all, refresh_run
+from kit.options import find_run, home, host_option, open_host
 from records.errors import UnknownRunError
-from records.journal import is_busy
 from records.run_directory import RunDirectory
 
 _POLL_S = 0.5
@@ -17,27 +20,32 @@ _POLL_S = 0.5
 
 @click.command()
 @click.argument("run_id", default="")
+@host_option
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run stops.")
-def command(run_id: str, follow: bool) -> None:
+def command(run_id: str, host_name: str, follow: bool) -> None:
     """Print what a run's harness printed; default: the newest run.
 
     \b
     Example:
       kit logs -f
+      kit logs -f --host root@203.0.113.7:22022
     """
     here = home()
-    run = find_run(here, run_id)
-    log = here.log(run.path.name)
+    host = open_host(here, host_name)
+    seen = refresh_all(host, here)
+    run = find_run(seen, run_id)
+    log = seen.log(run.path.name)
     if not log.exists():
         raise UnknownRunError(f"run {run.path.name} has no log here")
     position = _print_from(log, 0)
-    while follow and _runs(run):
+    while follow and _runs(here, host, run):
         time.sleep(_POLL_S)
+        refresh_run(host, here, run.path.name)
         position = _print_from(log, position)
 
 
-def _runs(run: RunDirectory) -> bool:
-    return not run.is_sealed and run.events.exists() and is_busy(run.events)
+def _runs(here: Home, host: Host, run: RunDirectory) -> bool:
+    return not run.is_sealed and is_under_way(here, host, run.path.name)
 
 
 def _print_from(log: Path, position: int) -> int:

@@ -7,8 +7,16 @@ import click
 from analysis.publish import Study, studies, write_studies
 from analysis.reading import read_run, sealed_runs
 from kit.commands.study_text import study_text
-from kit.hosts import parse_host
-from kit.options import find_plan, home, host_option, json_option, new_option, plan_option
+from kit.options import (
+    blocks_option,
+    find_plan,
+    home,
+    host_option,
+    json_option,
+    new_option,
+    open_host,
+    plan_option,
+)
 from kit.output import print_json, say
 from kit.reproduce import Reproduced, reproduce, require_complete
 
@@ -16,9 +24,12 @@ from kit.reproduce import Reproduced, reproduce, require_complete
 @click.command()
 @plan_option
 @host_option
+@blocks_option
 @new_option
 @json_option
-def command(plan_name: str, host_name: str, new: bool, as_json: bool) -> None:
+def command(
+    plan_name: str, host_name: str, blocks: tuple[int, ...], new: bool, as_json: bool
+) -> None:
     """Do the whole job: install, run, bring the records home, write the tables.
 
     A run of the same plan that has not ended is resumed. Ctrl-C stops in order.
@@ -27,10 +38,11 @@ def command(plan_name: str, host_name: str, new: bool, as_json: bool) -> None:
     Example:
       kit reproduce
       kit reproduce --plan smoke-cpu --json
+      kit reproduce --host root@203.0.113.7:22022 --accept-new
     """
     here = home()
     plan = find_plan(here, plan_name)
-    done = reproduce(here, parse_host(host_name), plan, say, new=new)
+    done = reproduce(here, open_host(here, host_name), plan, say, new=new, blocks=blocks)
     say("reading the records, writing the tables")
     found = _studies(done)
     files = write_studies(found, done.tables)

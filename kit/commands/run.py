@@ -5,8 +5,16 @@ from __future__ import annotations
 import click
 
 from kit.follow import follow
-from kit.hosts import parse_host
-from kit.options import find_plan, home, host_option, json_option, new_option, plan_option
+from kit.options import (
+    blocks_option,
+    find_plan,
+    home,
+    host_option,
+    json_option,
+    new_option,
+    open_host,
+    plan_option,
+)
 from kit.output import print_json, say
 from kit.reproduce import begin, require_complete
 
@@ -15,9 +23,17 @@ from kit.reproduce import begin, require_complete
 @plan_option
 @host_option
 @click.option("--detach", is_flag=True, help="Return as soon as the harness has started.")
+@blocks_option
 @new_option
 @json_option
-def command(plan_name: str, host_name: str, detach: bool, new: bool, as_json: bool) -> None:
+def command(
+    plan_name: str,
+    host_name: str,
+    detach: bool,
+    blocks: tuple[int, ...],
+    new: bool,
+    as_json: bool,
+) -> None:
     """Start a plan's run, or resume the one that has not ended, and follow it.
 
     The run goes on when this terminal closes. Ctrl-C stops it in order; it stays resumable.
@@ -29,7 +45,8 @@ def command(plan_name: str, host_name: str, detach: bool, new: bool, as_json: bo
     """
     here = home()
     plan = find_plan(here, plan_name)
-    started, watch = begin(here, parse_host(host_name), plan, say, new=new)
+    host = open_host(here, host_name)
+    started, watch = begin(here, host, plan, say, new=new, blocks=blocks)
     run_id = started.job.run_id
     if detach:
         if as_json:
@@ -37,7 +54,7 @@ def command(plan_name: str, host_name: str, detach: bool, new: bool, as_json: bo
         else:
             click.echo(run_id)
         return
-    ending = follow(here, started, watch, say)
+    ending = follow(host.mirror(here), started, watch, say)
     if as_json:
         print_json({"run_id": run_id, "completed": ending.completed, "failed": ending.failed})
     else:

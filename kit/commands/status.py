@@ -2,86 +2,90 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import click
 
 from kit.follow import duration
 from kit.home import Home
-from kit.options import find_run, home, json_option
+from kit.host import Host
+from kit.launch import is_under_way
+from kit.mirror import refresh_all
+from kit.options import find_run, home, host_option, json_option, open_host
 from kit.output import print_json, print_table, say
 from kit.run_state import RunState, read_state
 from records.errors import UnknownRunError
-from records.journal import is_busy
 from records.run_directory import RunDirectory, runs_in
 
 
 @click.command()
 @click.argument("run_id", default="")
+@host_option
 @json_option
-def command(run_id: str, as_json: bool) -> None:
-    """Where each run on this machine stands; with RUN_ID, also why boots failed.
+def command(run_id: str, host_name: str, as_json: bool) -> None:
+    """Where each run on a host stands; with RUN_ID, also why boots failed.
 
     \b
     Example:
       kit status
       kit status 20261130t --json
+      kit status --host root@203.0.113.7:22022
     """
     here = home()
-    runs = [find_run(here, run_id)] if run_id else list(runs_in(here.runs))
+    host = open_host(here, host_name)
+    seen = refresh_all(host, here)
+    runs = [find_run(seen, run_id)] if run_id else list(runs_in(seen.runs))
     if not runs:
         raise UnknownRunError("no run here yet", "start one: kit reproduce")
-    told = [_told(run) for run in runs]
+    told = [_told(here, host, run) for run in runs]
     if as_json:
         print_json(told)
         return
-    now_ns = time.monotonic_ns()
     rows = [
-        (t["run_id"], t["state"], f"{t['done']}/{t['total']}", t["failed"], _left(run, now_ns))
-        for t, run in zip(told, runs, strict=True)
+        (t["run_id"], t["state"], f"{t['done']}/{t['total']}", t["failed"], _left(t["left_s"]))
+        for t in told
     ]
     print_table(("run", "state", "boots", "failed", "left"), rows)
     if run_id:
-        _details(here, told[0])
+        _details(seen, told[0], host)
 
 
-def _told(run: RunDirectory) -> dict[str, Any]:
+def _told(here: Home, host: Host, run: RunDirectory) -> dict[str, Any]:
     state = read_state(run.events)
+    under_way = not run.is_sealed and is_under_way(here, host, run.path.name)
     return {
         "run_id": run.path.name,
         "plan": state.plan.id if state.plan else "",
-        "state": _word(run, state),
+        "state": _word(run, state, under_way=under_way),
         "boot": state.boot,
         "window": state.window,
         "done": state.done,
         "total": state.total,
         "failed": state.failed,
+        "left_s": state.left_s(host.monotonic_ns()) if under_way else None,
         "failures": state.failures,
         "void_windows": {name: list(reasons) for name, reasons in state.voids.items()},
     }
 
 
-def _word(run: RunDirectory, state: RunState) -> str:
+def _word(run: RunDirectory, state: RunState, *, under_way: bool) -> str:
     if run.is_sealed:
         return "sealed"
     if not run.events.exists():
         return "not begun"
-    return state.phase if is_busy(run.events) else "interrupted"
+    return state.phase if under_way else "interrupted"
 
 
-def _left(run: RunDirectory, now_ns: int) -> str:
-    if run.is_sealed or not run.events.exists() or not is_busy(run.events):
-        return "-"
-    left = read_state(run.events).left_s(now_ns)
-    return "-" if left is None else f"about {duration(left)}"
+def _left(left_s: int | None) -> str:
+    return "-" if left_s is None else f"about {duration(left_s)}"
 
 
-def _details(here: Home, told: dict[str, Any]) -> None:
+def _details(seen: Home, told: dict[str, Any], host: Host) -> None:
     for boot, cause in told["failures"].items():
         click.echo(f"\n{boot}: {cause}")
     for window, reasons in told["void_windows"].items():
         click.echo(f"\n{window} is void: {'; '.join(reasons)}")
     if told["state"] == "interrupted":
-        say(f"resume it: kit reproduce --plan {told['plan']}")
-    say(f"log of the harness: {here.log(told['run_id'])}")
+        where = "" if host.name == "local" else f" --host {host.name}"
+        say(f"resume it: kit reproduce --plan {told['plan']}{where}")
+    say(f"log of the harness: {seen.log(told['run_id'])}")

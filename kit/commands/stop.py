@@ -6,9 +6,9 @@ import time
 
 import click
 
-from kit.hosts import parse_host
 from kit.launch import running_harness
-from kit.options import find_run, home, host_option
+from kit.mirror import refresh_all, refresh_run
+from kit.options import find_run, home, host_option, open_host
 from kit.output import say
 from records.errors import UnknownRunError
 
@@ -24,16 +24,19 @@ def command(run_id: str, host_name: str) -> None:
     \b
     Example:
       kit stop
+      kit stop --host root@203.0.113.7:22022
     """
     here = home()
-    run = find_run(here, run_id)
+    host = open_host(here, host_name)
+    run = find_run(refresh_all(host, here), run_id)
     name = run.path.name
-    running = running_harness(here, parse_host(host_name), name)
+    running = running_harness(here, host, name)
     if running is None:
         raise UnknownRunError(f"run {name} is not running", "kit status")
     running.interrupt()
     say(f"run {name}: waiting for the harness to mark its boot and stop the engine")
     while running.exit_status() is None:
         time.sleep(_POLL_S)
+    refresh_run(host, here, name)
     word = "has ended" if run.is_sealed else "stopped; resume it with the command that started it"
     click.echo(f"run {name} {word}")

@@ -56,17 +56,21 @@ class HostFacts:
     gpus: tuple[smi.Gpu, ...]
 
 
-def probe(salt: str, disk: Path, root: Path = Path("/")) -> HostFacts:
+def probe(salt: str, disk: Path, root: Path = Path("/"), place: str = "") -> HostFacts:
     """Read the facts of this host, with `disk` a directory on the file system that matters.
+
+    `place`: a salted name of where it was reached. It tells apart rented machines that share image,
+    processor and address; where there are GPUs, their own ids do so better.
 
     FormatError or HostUnfitError if the kernel or the driver answers what cannot be read.
     """
     report = gpu.report()
     gpus = report.gpus if report else ()
     cpu = proc.parse_cpuinfo(_read(root / "proc/cpuinfo"))
+    ids = sorted(str(g.uuid) for g in gpus) or [place][: bool(place)]
     machine_id = _read_or_absent(root / "etc/machine-id")
     return HostFacts(
-        host_id=host_id(salt, (machine_id, cpu.model, *sorted(str(g.uuid) for g in gpus))),
+        host_id=host_id(salt, (machine_id, cpu.model, *ids)),
         boot_id=host_id(salt, (_read_or_absent(root / "proc/sys/kernel/random/boot_id"),)),
         cpu=cpu,
         machine=platform.machine(),

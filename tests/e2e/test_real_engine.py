@@ -15,6 +15,7 @@ import pytest
 
 from kit.engine_setup import set_up
 from kit.home import Home
+from kit.hosts import LocalHost
 from kit.launch import build_harness
 from kit.plan_file import load_plan
 from records import schema
@@ -52,7 +53,7 @@ def run(tmp_path_factory):
     plan_file.write_text(small_plan())
     shared = Home.find({})
     harness, digest = build_harness(shared)
-    set_up(shared, load_plan(plan_file), harness, digest, print)
+    set_up(shared, LocalHost(), load_plan(plan_file), harness, digest, print)
     home = place / "home"
     home.mkdir()
     for part in (shared.engine, shared.models):

@@ -72,7 +72,7 @@ def test_what_was_read_is_what_is_carried(tmp_path: Path) -> None:
     (tmp_path / "own" / "p.jsonl").write_text("changed")
     prompt_files.keep(home, plan, tmp_path)  # kept already: nothing to do
     engine = EngineOnHost("reference", ("python3",), (), {}, "", DIGEST)
-    job = make_job(home, plan, "r", EngineSetup(engine, {}))
+    job = make_job(home, LocalHost(), plan, "r", EngineSetup(engine, {}), ())
     prompt_files.carry(home, LocalHost(), job)
     assert (Path(job.prompts_directory) / DIGEST.hex).read_text() == CONTENT
 

@@ -1,0 +1,68 @@
+"""Install engine and models on a host that is not this machine; run there by its own Python.
+
+Invariant: the answer is written only after every lock was met. Runs from a copied directory, as
+`python3 -I DIRECTORY REQUEST ANSWER`, `main` being called by its __main__.py; needs the standard
+library of Python 3.10, uv, and nothing of the kit but what is copied with it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from kit.models import materialise, read_model_lock
+from kit.wheels import install_engine, site_packages
+from records.errors import KitError
+
+# What travels: this file's imports, and the script that the engine's Python runs.
+SOURCES = (
+    "kit/__init__.py",
+    "kit/provision_on_host.py",
+    "kit/models.py",
+    "kit/wheels.py",
+    "kit/uv_process.py",
+    "kit/materialise_gguf.py",
+    "records/__init__.py",
+    "records/decode.py",
+    "records/digest.py",
+    "records/errors.py",
+)
+MAIN = "import sys\n\nfrom kit.provision_on_host import main\n\nsys.exit(main(sys.argv[1:]))\n"
+
+
+def main(argv: list[str]) -> int:
+    """Do what the request says; its exit status, the cause printed as the harness prints one."""
+    request_path, answer = Path(argv[0]), Path(argv[1])
+    request = json.loads(request_path.read_text(encoding="utf-8"))
+    try:
+        text = json.dumps(_provision(request, Path(__file__).resolve().parent.parent))
+    except KitError as error:
+        _say(f"error: {error.message}")
+        if error.remedy:
+            _say(f"  try: {error.remedy}")
+        return error.exit_code
+    partial = answer.with_name(f"{answer.name}.partial")
+    partial.write_text(text + "\n", encoding="utf-8")
+    partial.replace(answer)
+    return 0
+
+
+def _provision(request: dict[str, object], here: Path) -> dict[str, str]:
+    engine, models = Path(str(request["engine"])), Path(str(request["models"]))
+    installed = install_engine(here / "images" / str(request["lock"]), engine, _say)
+    _say(f"engine {'was installed already' if installed.reused else 'installed'}: {engine}")
+    wanted = request["wanted"]
+    lock = read_model_lock(here / "images" / "models.lock.json")
+    for name in wanted if isinstance(wanted, list) else []:
+        materialise(str(name), lock, installed.python, models, _say)
+        _say(f"model {name}: every file is the locked one")
+    return {
+        "python": str(installed.python),
+        "site": str(site_packages(engine)),
+        "lock_digest": str(installed.lock_digest),
+    }
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
