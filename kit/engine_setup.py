@@ -23,6 +23,7 @@ from records.plan import Plan
 
 REFERENCE = "reference"
 WHEELS = "wheels"
+INSTALLED = "installed"
 _SERVER = ("-m", "vllm.entrypoints.openai.api_server")
 
 
@@ -71,6 +72,8 @@ def set_up(
             remedy="use a plan with a wheel lock: kit plan list",
         )
     there, lock = host.home(home), _model_lock(home)
+    if host.spec.site:
+        return _installed(home, host, plan, lock_path)
     if there != home:
         ready = provision.on_host(home, host, plan, say)
         engine = _wheels(ready.python, ready.site, plan.engine.lock, ready.lock_digest)
@@ -84,6 +87,24 @@ def set_up(
         models[name] = _model(name, lock, path)
     site = site_packages(home.engine)
     engine = _wheels(str(installed.python), str(site), plan.engine.lock, installed.lock_digest)
+    return EngineSetup(engine, models)
+
+
+def _installed(home: Home, host: Host, plan: Plan, lock_path: Path) -> EngineSetup:
+    """What somebody installed there, bound by the harness; models that are here are carried."""
+    there, lock, models = host.home(home), _model_lock(home), {}
+    for name in plan.models:
+        if (home.models / name).is_dir():
+            host.put(home.models / name, there.models / name)
+        models[name] = _model(name, lock, there.models / name)
+    engine = EngineOnHost(
+        runtime=INSTALLED,
+        launcher=(host.spec.engine_python, *_SERVER),
+        site_directories=host.spec.site,
+        env={"PYTHONPATH": ":".join(host.spec.site)},
+        lock=plan.engine.lock,
+        lock_digest=Digest.of(lock_path.read_bytes()),
+    )
     return EngineSetup(engine, models)
 
 

@@ -27,6 +27,22 @@ class Done:
     stderr: str
 
 
+@dataclass(frozen=True, slots=True)
+class HostSpec:
+    """What the user says of a host besides its address; all may be left out.
+
+    `directory`: the kit's own there. `python`: for the harness. `engine_python` and `site`: an
+    engine that is installed there already. Processors by number, none: left to the kernel.
+    """
+
+    directory: str = ""
+    python: str = ""
+    engine_python: str = ""
+    site: tuple[str, ...] = ()
+    client_cpus: tuple[int, ...] = ()
+    engine_cpus: tuple[int, ...] = ()
+
+
 class Running(Protocol):
     """A detached process that was started or found running."""
 
@@ -50,6 +66,11 @@ class Host(Protocol):
     @property
     def name(self) -> str:
         """The host as the user wrote it. Never recorded."""
+        ...
+
+    @property
+    def spec(self) -> HostSpec:
+        """What the user said of it."""
         ...
 
     @property

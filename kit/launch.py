@@ -124,6 +124,8 @@ def make_job(
         run_directory=str(there.run(run_id)),
         scratch=str(there.scratch(run_id)),
         host_salt=salt,
+        client_cpus=host.spec.client_cpus,
+        engine_cpus=host.spec.engine_cpus,
         blocks=blocks,
         place=Digest.of(f"{salt}\0{host.place}".encode()).hex[:12] if host.place else "",
         private_names=host.private_names,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.home import Home
-from kit.host import NOT_FOUND, TIMED_OUT, Done, Running
+from kit.host import NOT_FOUND, TIMED_OUT, Done, HostSpec, Running
 from kit.host_facts import PROBES, HostFacts, parse
 from kit.hub_token import without_secrets
 
@@ -25,6 +25,7 @@ class LocalHost:
     """This machine."""
 
     name = "local"
+    spec = HostSpec()
     python = sys.executable
     place = ""
     private_names: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from kit import rsync, sftp_copy
 from kit.home import Home
-from kit.host import Done, Running
+from kit.host import Done, HostSpec, Running
 from kit.host_facts import PROBES, HostFacts, parse
 from kit.known_hosts import Meeting
 from kit.ssh_config import Destination
@@ -36,6 +36,7 @@ _HELLO = (
     "import json,os,sys;print('kit-hello '+json.dumps([sys.version_info[:2]>=(3,10),"
     "sys.executable,os.environ.get('KIT_HOME',''),os.path.expanduser('~')]))"
 )
+_PLAIN = HostSpec()
 _STATUS_WAIT_S = 3.0
 _TRANSFERS = 5
 
@@ -52,12 +53,13 @@ class SshHost:
     """One host. Nothing is connected until it is needed."""
 
     def __init__(
-        self, destination: Destination, meeting: Meeting, directory: str = "", python: str = ""
+        self, destination: Destination, meeting: Meeting, name: str = "", spec: HostSpec = _PLAIN
     ) -> None:
         patience_s = float(os.environ.get(PATIENCE_NAME) or PATIENCE_S)
         self.connection = SshConnection(destination, meeting, patience_s)
-        self._directory = directory
-        self._pythons = (python,) if python else _PYTHONS
+        self.spec = spec
+        self._name = name or destination.typed
+        self._pythons = (spec.python,) if spec.python else _PYTHONS
         self._greeting: _Hello | None = None
         self._rsync: bool | None = None
 
@@ -69,7 +71,7 @@ class SshHost:
     @property
     def name(self) -> str:
         """As the user wrote it."""
-        return self.destination.typed
+        return self._name
 
     @property
     def python(self) -> str:
@@ -84,7 +86,7 @@ class SshHost:
     @property
     def private_names(self) -> tuple[str, ...]:
         """How the user wrote it, its address, its user."""
-        found = {self.name, self.destination.address, self.destination.user}
+        found = {self.name, self.destination.typed, self.destination.address, self.destination.user}
         return tuple(sorted(found - {"root", "localhost", "127.0.0.1", "::1"}))
 
     def home(self, here: Home) -> Home:  # noqa: ARG002
@@ -208,7 +210,7 @@ class SshHost:
                 continue
             fits, program, directory, user_home = json.loads(line.removeprefix("kit-hello "))
             if fits:
-                chosen = self._directory or directory or f"{user_home}/{_OWN_DIRECTORY}"
+                chosen = self.spec.directory or directory or f"{user_home}/{_OWN_DIRECTORY}"
                 return _Hello(program, Path(chosen))
         raise HostUnfitError(
             f"{self.name}: no Python 3.10 or newer among {', '.join(self._pythons)}",

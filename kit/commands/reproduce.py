@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import click
 
 from analysis.publish import Study, studies, write_studies
 from analysis.reading import read_run, sealed_runs
 from kit.commands.study_text import study_text
+from kit.hosts import host_names
+from kit.many_hosts import Shared, reproduce_on, require_all
 from kit.options import (
     blocks_option,
     find_plan,
@@ -32,36 +37,59 @@ def command(
 ) -> None:
     """Do the whole job: install, run, bring the records home, write the tables.
 
-    A run of the same plan that has not ended is resumed. Ctrl-C stops in order.
+    A run of the same plan that has not ended is resumed. Ctrl-C stops in order. Several hosts share
+    the blocks of the plan; none stops another.
 
     \b
     Example:
       kit reproduce
       kit reproduce --plan smoke-cpu --json
       kit reproduce --host root@203.0.113.7:22022 --accept-new
+      kit reproduce --plan l4-confounds --host gpu1,gpu2,gpu3
     """
     here = home()
     plan = find_plan(here, plan_name)
-    done = reproduce(here, open_host(here, host_name), plan, say, new=new, blocks=blocks)
-    say("reading the records, writing the tables")
-    found = _studies(done)
-    files = write_studies(found, done.tables)
-    if as_json:
-        print_json(
-            {
-                "run_id": done.ending.run_id,
-                "records": str(done.fetched.directory),
-                "completed": done.ending.completed,
-                "failed": done.ending.failed,
-                "tables": [str(path) for path in files],
-            }
-        )
+    names = host_names(host_name)
+    if len(names) == 1:
+        host = open_host(here, names[0])
+        shared = Shared((reproduce(here, host, plan, say, new=new, blocks=blocks),), ())
     else:
+        hosts = [open_host(here, name) for name in names]
+        shared = reproduce_on(here, hosts, plan, plan_name, say, new=new, blocks=blocks)
+    told = _show(shared.done, as_json=as_json)
+    if as_json:
+        print_json(told[0] if len(names) == 1 else told)
+    require_all(shared, plan_name)
+    for one in shared.done:
+        require_complete(one.ending)
+
+
+def _show(done: Sequence[Reproduced], *, as_json: bool) -> list[dict[str, Any]]:
+    """Write the tables, print them unless JSON is wanted, and return what JSON says."""
+    if not done:
+        return []
+    say("reading the records, writing the tables")
+    tables = done[0].tables
+    found = _studies(done[0])
+    files = [str(path) for path in write_studies(found, tables)]
+    if not as_json:
+        run_ids = {one.ending.run_id for one in done}
         for study in found:
-            if done.ending.run_id in study.runs:
+            if run_ids & set(study.runs):
                 click.echo(study_text(study))
-        click.echo(f"records: {done.fetched.directory}\ntables:  {done.tables}")
-    require_complete(done.ending)
+        for one in done:
+            click.echo(f"records: {one.fetched.directory}")
+        click.echo(f"tables:  {tables}")
+    return [
+        {
+            "run_id": one.ending.run_id,
+            "records": str(one.fetched.directory),
+            "completed": one.ending.completed,
+            "failed": one.ending.failed,
+            "tables": files,
+        }
+        for one in done
+    ]
 
 
 def _studies(done: Reproduced) -> list[Study]:
