@@ -20,13 +20,18 @@ HEADER = """\
 
 
 def lock_of(report: dict[str, Any]) -> str:
-    """The text of the lock: `name==version --hash=sha256:…`, sorted by normalised name."""
+    """The text of the CPU lock, with its head."""
+    return HEADER + entries_of(report)
+
+
+def entries_of(report: dict[str, Any]) -> str:
+    """The entries of a lock: `name==version --hash=sha256:…`, sorted by normalised name."""
     lines = []
     for item in report["install"]:
         name = re.sub(r"[-_.]+", "-", item["metadata"]["name"]).lower()  # PEP 503
         digest = item["download_info"]["archive_info"]["hashes"]["sha256"]
         lines.append(f"{name}=={item['metadata']['version']} \\\n    --hash=sha256:{digest}\n")
-    return HEADER + "".join(sorted(lines))
+    return "".join(sorted(lines))
 
 
 if __name__ == "__main__":

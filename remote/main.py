@@ -9,11 +9,14 @@ import sys
 
 from records.errors import KitError
 
-_USAGE = """usage: harness.pyz run JOB.json | calibrate [OPTIONS] | reference [OPTIONS]
+_USAGE = """\
+usage: harness.pyz run JOB.json | calibrate [OPTIONS] | reference [OPTIONS] | install … | host
 
 run        carry out, or continue, the run that JOB.json describes
 calibrate  measure the client on this host (see: calibrate --help)
 reference  start the reference server (see: reference --help)
+install    make an engine of a carried bundle (see: install --help)
+host       print what an interpreter here has, for kit bundle build (see: host --help)
 """
 
 
@@ -33,6 +36,10 @@ def main(argv: list[str]) -> int:
             from remote.reference.main import main as reference
 
             return reference(rest)
+        if verb in ("install", "host"):
+            from remote.install import main as install
+
+            return install.host(rest) if verb == "host" else install.main(rest)
     except KitError as error:
         print(f"error: {error.message}", file=sys.stderr)
         if error.remedy:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from kit.calibrate import Asked, calibrate, concurrencies, require_within
-from kit.offline_host import parse_cpus
 from kit.options import find_plan, home, json_option, plan_option
 from kit.output import print_json, print_table, say
+from records.cpu_list import parse_cpus
 from records.decode import to_object
 
 

@@ -1,0 +1,172 @@
+"""A bundle made: wheels chosen against the host's list, models, harness and job, cut into parts.
+
+Invariant: manifest.json is written last, over files that were each hashed while they were packed;
+the same plan, lock, host list, models and source tree give the same bytes. Small files that change
+from day to day (harness, job) stand beside the parts, so that a new harness is carried alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kit import prompt_files
+from kit.bundle import download
+from kit.bundle.cut import Packed, cut
+from kit.bundle.host_list import HostList
+from kit.bundle.requirements import relied_on
+from kit.bundle.resolve import make_lock
+from kit.bundle.wheel_lock import LockedWheel, names_in, read_wheel_lock
+from kit.engine_setup import REFERENCE
+from kit.home import Home
+from kit.launch import build_harness
+from kit.models import materialise, read_model_lock
+from kit.offline_host import template_for
+from records import bundle, canonical
+from records.bundle import Content, Manifest, Pin
+from records.decode import to_object
+from records.digest import Digest
+from records.errors import ForeignDirectoryError, PlanError, ProvisionError
+from records.plan import Plan
+
+Say = Callable[[str], None]
+
+# The lock of the installer that travels along: uv, a program in one wheel.
+INSTALLER_LOCK = "wheels-installer.lock"
+_STARTER = Path(__file__).with_name("starter.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Wheels:
+    """What is installed on the host: files by wheel, what stays behind, what it leans on there."""
+
+    travelling: dict[LockedWheel, Path]
+    installer: dict[LockedWheel, Path]
+    left_behind: tuple[LockedWheel, ...]
+    relies_on: tuple[Pin, ...]
+
+
+_NO_WHEELS = Wheels({}, {}, (), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A bundle as it lies in `directory`."""
+
+    directory: Path
+    manifest: Manifest
+    wheels: Wheels
+
+
+def build(
+    home: Home, plan: Plan, host: HostList | None, part_bytes: int, out: Path, say: Say
+) -> Built:
+    """Make the bundle of a plan for a host in `out`, in place of a bundle that is there.
+
+    ProvisionError: a wheel or model cannot be had, or the lock does not fit the host.
+    ForeignDirectoryError: `out` holds something else.
+    """
+    _clear(out)
+    harness, harness_digest = build_harness(home)
+    wheels, target = _NO_WHEELS, None
+    if plan.engine.name != REFERENCE:
+        if host is None:
+            raise PlanError(f"plan {plan.id} needs a host to be made for", "--host-freeze FILE")
+        wheels = _wheels(home, plan, host, say)
+        glibc = download.needed_glibc([*wheels.travelling.values(), *wheels.installer.values()])
+        target = replace(host.target, glibc=glibc)
+    job = template_for(home, plan, harness_digest)
+    packed = [*_wheel_files(wheels), *_model_files(home, plan, say), *_prompt_files(home, plan)]
+    parts = cut(packed, part_bytes, out, say)
+    small = {
+        bundle.HARNESS: harness.read_bytes(),
+        bundle.STARTER: _STARTER.read_bytes(),
+        bundle.JOB: canonical.encode(to_object(job)),
+    }
+    for name, data in small.items():
+        (out / name).write_bytes(data)
+    manifest = Manifest(
+        format=bundle.FORMAT,
+        plan=plan.id,
+        plan_digest=plan.digest,
+        lock=plan.engine.lock,
+        lock_digest=job.engine.lock_digest if plan.engine.lock else None,
+        target=target,
+        relies_on=wheels.relies_on,
+        files={name: Digest.of(data) for name, data in sorted(small.items())},
+        parts=parts,
+        content=tuple(one.content for one in packed),
+    )
+    partial = out / f"{bundle.MANIFEST}.partial"
+    partial.write_bytes(manifest.encode())
+    partial.replace(out / bundle.MANIFEST)
+    return Built(out, manifest, wheels)
+
+
+def _clear(out: Path) -> None:
+    """Make `out`, or empty it where it is a bundle, finished or not."""
+    out.mkdir(parents=True, exist_ok=True)
+    ours = {bundle.MANIFEST, bundle.HARNESS, bundle.STARTER, bundle.JOB}
+    found = sorted(out.iterdir())
+    for path in found:
+        if path.name.removesuffix(".partial") not in ours and not path.match("part-[0-9]*"):
+            raise ForeignDirectoryError(f"{path} is not of a bundle", "name an empty --out")
+    for path in found:
+        path.unlink()
+
+
+def _wheels(home: Home, plan: Plan, host: HostList, say: Say) -> Wheels:
+    images, store = home.root / "images", home.path / "wheels"
+    lock = images / plan.engine.lock
+    if not plan.engine.lock.endswith(".lock"):
+        raise ProvisionError(f"plan {plan.id} names no wheel lock", "kit plan list")
+    if not lock.is_file():
+        make_lock(lock, host, say)
+    locked = read_wheel_lock(lock)
+    stays = tuple(wheel for wheel in locked if host.have.get(wheel.name) == wheel.version)
+    travels = [wheel for wheel in locked if wheel not in stays]
+    files = download.wheels(travels, host.target, store, say)
+    pins = relied_on(files, host, names_in(lock.with_suffix(".override")), lock.name)
+    say(f"{len(travels)} wheels travel, {len(stays)} stay behind, {len(pins)} of the host serve")
+    installer = {}
+    if (images / INSTALLER_LOCK).is_file():
+        installer = download.wheels(
+            read_wheel_lock(images / INSTALLER_LOCK), host.target, store, say
+        )
+    return Wheels(files, installer, stays, pins)
+
+
+def _wheel_files(wheels: Wheels) -> Iterator[Packed]:
+    for folder, files in (
+        (bundle.INSTALLER, wheels.installer),
+        (bundle.WHEELS, wheels.travelling),
+    ):
+        for wheel, path in sorted(files.items(), key=lambda item: item[1].name):
+            content = Content(f"{folder}/{path.name}", path.stat().st_size, wheel.digest)
+            yield Packed(content, path)
+
+
+def _model_files(home: Home, plan: Plan, say: Say) -> Iterator[Packed]:
+    if plan.engine.name == REFERENCE:
+        return
+    lock = read_model_lock(home.root / "images" / "models.lock.json")
+    for name in sorted(plan.models):
+        python = home.engine / "bin" / "python"
+        if not (home.models / name).is_dir() and not python.exists():
+            lock.model(name)
+            raise ProvisionError(
+                f"model {name} is not in {home.models}, and no engine is here to make it with",
+                "make reproduce  (it installs both)",
+            )
+        directory = materialise(name, lock, python, home.models, say)
+        say(f"model {name}: every file is the locked one")
+        for file, locked in sorted(lock.model(name).files.items()):
+            content = Content(f"{bundle.MODELS}/{name}/{file}", locked.size_bytes, locked.digest)
+            yield Packed(content, directory / file)
+
+
+def _prompt_files(home: Home, plan: Plan) -> Iterator[Packed]:
+    for source, name in sorted(prompt_files.files(home, plan)):
+        path = f"{bundle.SCRATCH}/prompts/{name}"
+        yield Packed(Content(path, source.stat().st_size, Digest(name)), source)

@@ -1,0 +1,82 @@
+"""The job of a bundle, completed with what only the host knows: its places and the run's name.
+
+Invariant: a template that was completed twice gives the same job, run id included, unless a new run
+is asked for: what was begun is continued.
+"""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from records import bundle, canonical
+from records.decode import from_object, to_object
+from records.errors import FormatError
+from records.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What the host decides. Empty processors: as the template says."""
+
+    root: Path
+    python: str
+    host_sites: tuple[str, ...]
+    client_cpus: tuple[int, ...]
+    engine_cpus: tuple[int, ...]
+
+
+def write_job(template: Path, here: Here, *, new: bool) -> Job:
+    """Complete `template` into job.json below the root. FormatError where it is no template."""
+    target = here.root / bundle.JOB
+    value = canonical.decode(template.read_bytes())
+    begun = None if new else _begun(target)
+    if begun is not None and begun == _completed(value, here, begun.run_id):
+        return begun
+    plan_id = from_object(Job, value).plan.id
+    now = datetime.datetime.now(datetime.timezone.utc)
+    job = _completed(value, here, f"{now:%Y%m%dT%H%M%SZ}-{plan_id}-{secrets.token_hex(3)}")
+    fresh = target.with_suffix(".partial")
+    fresh.write_bytes(canonical.encode(to_object(job)))
+    fresh.replace(target)
+    return job
+
+
+def _begun(target: Path) -> Job | None:
+    try:
+        return from_object(Job, canonical.decode(target.read_bytes()))
+    except FileNotFoundError:
+        return None
+    except FormatError:  # of another version of the harness, which would not carry it out
+        return None
+
+
+def _completed(value: Any, here: Here, run_id: str) -> Job:
+    words = {bundle.ROOT_WORD: str(here.root), bundle.PYTHON_WORD: here.python}
+    words[bundle.RUN_WORD] = run_id
+    job = from_object(Job, _filled(value, words))
+    sites = job.engine.site_directories
+    if sites:  # the reference server has none
+        engine = replace(job.engine, site_directories=(*sites, *here.host_sites))
+        job = replace(job, engine=engine)
+    return replace(
+        job,
+        client_cpus=here.client_cpus or job.client_cpus,
+        engine_cpus=here.engine_cpus or job.engine_cpus,
+    )
+
+
+def _filled(value: Any, words: dict[str, str]) -> Any:
+    """A plain JSON value with the words of a template replaced in every string."""
+    if isinstance(value, str):
+        for word, meaning in words.items():
+            value = value.replace(word, meaning)
+        return value
+    if isinstance(value, dict):
+        return {key: _filled(item, words) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, words) for item in value]
+    return value

@@ -1,0 +1,157 @@
+"""The `install` and `host` commands: a carried bundle becomes a run that can be started.
+
+Invariant: each step is done only after the one before it was verified, and skipped only where its
+result was; so the same command is right after a new part, after a kill, and after it has succeeded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from records import bundle
+from records.bundle import Manifest, read_manifest
+from records.bundle_stream import require_files, require_parts
+from records.cpu_list import parse_cpus
+from records.digest import Digest
+from records.errors import BundleDamagedError, DiskFullError, HostUnfitError
+from records.job import Job
+from remote.binding import site_directories
+from remote.install.interpreter import Interpreter, ask, require_fit
+from remote.install.job import Here, write_job
+from remote.install.unpack import unpack
+from remote.install.wheels import install
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the installation."""
+    p = argparse.ArgumentParser(
+        prog="install",
+        description="Verify the parts of a bundle, unpack and install them below ROOT, without a "
+        "network. Run it again as parts arrive: it says which are missing.",
+        epilog="example: python3 bundle_install.py parts --root /root/kit --python venv/bin/python",
+    )
+    p.add_argument("directory", type=Path, help="where manifest.json and the parts lie")
+    p.add_argument("--root", type=Path, required=True, help="directory to install below")
+    p.add_argument("--python", default=sys.executable, help="the engine's interpreter [this one]")
+    p.add_argument("--host-site", action="append", metavar="DIR", help="bind these directories of "
+                   "the host's distributions; repeatable [those of the interpreter]")  # fmt: skip
+    p.add_argument("--client-cpus", default="", help="processors for the client, such as 14,15")
+    p.add_argument("--engine-cpus", default="", help="processors for the engine, such as 0-13")
+    p.add_argument("--bundle", default="", metavar="DIGEST", help="refuse any other bundle")
+    p.add_argument("--new-run", action="store_true", help="a new run even if one was begun")
+    p.add_argument("--json", action="store_true", help="print the result as JSON")
+    return p
+
+
+def main(argv: Sequence[str]) -> int:
+    """Install; prints the command that starts the run, and nothing else, on stdout."""
+    args = parser().parse_args(argv)
+    steps = _Steps()
+    cpus = parse_cpus(args.client_cpus), parse_cpus(args.engine_cpus)
+    manifest = read_manifest(args.directory)
+    if args.bundle and Digest.parse(args.bundle) != manifest.digest:
+        raise BundleDamagedError(
+            f"manifest.json: got {manifest.digest}, want {args.bundle}", "carry manifest.json anew"
+        )
+    steps.say(f"bundle {manifest.digest}: {len(manifest.parts)} parts, plan {manifest.plan}")
+    require_files(args.directory, manifest)
+    require_parts(args.directory, manifest)
+    steps.done("every part verified")
+    root = args.root.absolute()
+    here = ask(args.python)
+    if manifest.target is not None:
+        require_fit(here, manifest.target)
+        _require_relied_on(here, manifest, steps)
+    _make(root)
+    kept = unpack(args.directory, manifest, root)
+    steps.done(f"{len(manifest.content)} files unpacked and verified, {kept} of them kept")
+    if manifest.target is not None:
+        install(root, manifest, args.python, steps.say)
+        steps.done("engine installed")
+    harness = root / bundle.HARNESS
+    harness.write_bytes((args.directory / bundle.HARNESS).read_bytes())
+    sites = args.host_site or [str(path) for path in site_directories(Path(args.python))]
+    places = Here(root, args.python, tuple(sites), *cpus)
+    job = write_job(args.directory / bundle.JOB, places, new=args.new_run)
+    _report(root, job, manifest, as_json=args.json)
+    return 0
+
+
+def host(argv: Sequence[str]) -> int:
+    """Print the host list of an interpreter."""
+    p = argparse.ArgumentParser(
+        prog="host", description="Print what an interpreter has, for kit bundle build."
+    )
+    p.add_argument("--python", default=sys.executable, help="which interpreter [this one]")
+    sys.stdout.write(ask(p.parse_args(argv).python).listing())
+    return 0
+
+
+class _Steps:
+    """Progress on stderr, with the seconds since the step before."""
+
+    def __init__(self) -> None:
+        self._since_ns = time.monotonic_ns()
+
+    def say(self, line: str) -> None:
+        """One line."""
+        print(line, file=sys.stderr, flush=True)
+
+    def done(self, line: str) -> None:
+        """One line on a step that has ended."""
+        now_ns = time.monotonic_ns()
+        self.say(f"{line} ({(now_ns - self._since_ns) / 1e9:.1f} s)")
+        self._since_ns = now_ns
+
+
+def _require_relied_on(here: Interpreter, manifest: Manifest, steps: _Steps) -> None:
+    """HostUnfitError where a distribution that was left behind for this host is not on it."""
+    missing = [f"{pin.name}=={pin.version}" for pin in manifest.relies_on
+               if pin.name not in here.have]  # fmt: skip
+    if missing:
+        raise HostUnfitError(
+            f"{here.python} lacks {', '.join(missing)}, which the bundle leaves to the host",
+            "make the bundle against this host's own list: python3 -I -S harness.pyz host",
+        )
+    for pin in manifest.relies_on:
+        if here.have[pin.name] != pin.version:
+            steps.say(
+                f"note: the host has {pin.name} {here.have[pin.name]}; the bundle was made against "
+                f"{pin.version}"
+            )
+
+
+def _make(root: Path) -> None:
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DiskFullError(f"{root}: {error.strerror}", "name another --root") from error
+
+
+def _report(root: Path, job: Job, manifest: Manifest, *, as_json: bool) -> None:
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(root / bundle.HARNESS),
+        "run",
+        str(root / bundle.JOB),
+    ]
+    if as_json:
+        told = {
+            "bundle": str(manifest.digest),
+            "run_id": job.run_id,
+            "run_directory": job.run_directory,
+            "site_directories": list(job.engine.site_directories),
+            "command": command,
+        }
+        print(json.dumps(told, indent=2))
+        return
+    print(f"run {job.run_id}: start it, or continue it, with", file=sys.stderr, flush=True)
+    print(shlex.join(command))
