@@ -3,6 +3,7 @@
 PLAN ?= smoke-cpu
 HOST ?=
 MIRROR ?=
+RUNTIME ?=
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,19 +11,20 @@ READY := $(VENV)/.ready
 DEV_READY := $(VENV)/.ready-dev
 
 .DEFAULT_GOAL := help
-.PHONY: paper-claims help reproduce demo test lint audit bench fetch-records verify-images clean
+.PHONY: paper-claims help reproduce demo test lint audit bench bench-peers fetch-records verify-images clean
 
 help:
 	@echo 'make reproduce [PLAN=smoke-cpu] [HOST=]  run a plan, bring its records home, write the tables'
 	@echo 'make audit                              hold every record and table to account'
 	@echo 'make demo                               the whole pipeline against the reference server'
 	@echo 'make test | lint | bench                for those who change this project'
+	@echo 'make bench-peers                        the client beside whole benchmark tools, too'
 	@echo 'make fetch-records [HOST=]              bring records of sealed runs home'
 	@echo 'make verify-images [HOST=] [MIRROR=]    hold registry, or host, against images/images.lock.json'
 	@echo 'make clean                              remove build/ and caches; never records, never .kit/'
 
 reproduce: $(READY)
-	@$(BIN)/kit reproduce --plan '$(PLAN)' --host '$(HOST)'
+	@$(BIN)/kit reproduce --plan '$(PLAN)' --host '$(HOST)' $(if $(RUNTIME),--runtime '$(RUNTIME)') $(if $(MIRROR),--mirror '$(MIRROR)')
 
 demo: $(READY)
 	@$(BIN)/kit reproduce --plan demo
@@ -51,6 +53,9 @@ test: lint
 bench: $(DEV_READY)
 	$(BIN)/python -m tests.bench.bench_records
 	$(BIN)/python -m tests.bench.bench_client
+
+bench-peers: $(DEV_READY)
+	$(BIN)/python -m tests.bench.bench_client --peers
 
 clean:
 	rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis

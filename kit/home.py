@@ -91,6 +91,10 @@ class Home:
         """The job file of this run."""
         return self.jobs / f"{run_id}.json"
 
+    def container(self, run_id: str) -> Path:
+        """What this run's container is made of, and where its harness asks what it runs in."""
+        return self.path / "containers" / run_id
+
     def log(self, run_id: str) -> Path:
         """What the harness of this run printed."""
         return self.logs / f"{run_id}.log"
@@ -118,4 +122,4 @@ class Home:
 
 def is_synthetic(job: Job) -> bool:
     """Whether the job drives the reference server, not an engine."""
-    return job.engine.runtime == "reference"
+    return job.synthetic

@@ -78,7 +78,9 @@ def running_harness(home: Home, host: Host, run_id: str) -> Running | None:
     there = host.home(home)
     running = host.attach(_note(there, run_id), str(there.job(run_id)))
     events = RunDirectory(there.run(run_id)).events
-    if running is None and there == home and events.exists() and is_busy(events):
+    # A container outlives its keeper; the next one takes it over.
+    kept = there.container(run_id).exists()
+    if running is None and there == home and not kept and events.exists() and is_busy(events):
         raise RunBusyError(
             f"run {run_id} is being written by a process that this kit did not start",
             remedy=f"wait for it: kit status {run_id}",
@@ -145,7 +147,7 @@ def start(home: Home, host: Host, job: Job, harness: Path) -> Started:
     refresh_run(host, home, job.run_id)
     log = here.log(job.run_id)
     offset = log.stat().st_size if log.exists() else 0
-    argv = (host.python, "-I", "-S", str(harness), "run", str(there.job(job.run_id)))
+    argv = (host.python, "-I", "-S", str(harness), *_verb(there, job), str(there.job(job.run_id)))
     running = host.start_detached(argv, there.path, there.log(job.run_id), _note(there, job.run_id))
     return Started(job, running, offset)
 
@@ -163,6 +165,13 @@ def build_harness(home: Home) -> tuple[Path, Digest]:
     if not (home.root / "remote" / "main.py").is_file():
         raise ProvisionError(f"{home.root} is not a checkout: it has no remote/main.py")
     return zipapp.build_named(home.harness, home.root)
+
+
+def _verb(there: Home, job: Job) -> tuple[str, ...]:
+    """Run the job, or keep the container in which it runs."""
+    if job.engine.runtime == "docker":
+        return ("contain", str(there.container(job.run_id) / "container.json"))
+    return ("run",)
 
 
 def _note(there: Home, run_id: str) -> Path:

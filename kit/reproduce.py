@@ -11,6 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit import engine_setup, preflight
+from kit.docker.choice import DockerChoice
+from kit.docker.setup import bring_container, set_up_engine, set_up_models
+from kit.doctor.examine import require_sound
+from kit.doctor.needs import needs_in_image
+from kit.doctor.topic import DOCKER, WHEELS
+from kit.engine_setup import EngineSetup
 from kit.fetch import Fetched, fetch_run
 from kit.follow import Ending, Watch, follow
 from kit.home import Home
@@ -27,7 +33,7 @@ from kit.launch import (
     start,
     unfinished,
 )
-from records.errors import BootsFailedError
+from records.errors import BootsFailedError, ProvisionError
 from records.job import Job
 from records.plan import Plan
 from records.run_directory import RunDirectory
@@ -55,10 +61,17 @@ def require_complete(ending: Ending) -> None:
 
 
 def reproduce(
-    home: Home, host: Host, plan: Plan, say: Say, *, new: bool = False, blocks: Blocks = ()
+    home: Home,
+    host: Host,
+    plan: Plan,
+    say: Say,
+    *,
+    new: bool = False,
+    blocks: Blocks = (),
+    docker: DockerChoice | None = None,
 ) -> Reproduced:
     """Carry the plan out on the host, or finish it, and bring the records home."""
-    started, watch = begin(home, host, plan, say, new=new, blocks=blocks)
+    started, watch = begin(home, host, plan, say, new=new, blocks=blocks, docker=docker)
     ending = follow(host.mirror(home), started, watch, say)
     return Reproduced(
         ending, bring_home(home, host, started.job, say), home.tables_for(started.job)
@@ -66,12 +79,19 @@ def reproduce(
 
 
 def begin(
-    home: Home, host: Host, plan: Plan, say: Say, *, new: bool = False, blocks: Blocks = ()
+    home: Home,
+    host: Host,
+    plan: Plan,
+    say: Say,
+    *,
+    new: bool = False,
+    blocks: Blocks = (),
+    docker: DockerChoice | None = None,
 ) -> tuple[Started, Watch]:
     """Attach to the plan's run if it is under way; otherwise resume it, or start one.
 
     `new` gives an unfinished run up, but never one that is under way. `blocks`: of the plan, empty
-    for all.
+    for all. `docker`: the image in which to run; None for the wheels runtime.
     """
     here = host.mirror(home)
     old = unfinished(home, host, plan, blocks, say)
@@ -89,32 +109,62 @@ def begin(
             say(f"run {old.run_id} is under way, {done}: attaching")
             log = here.log(old.run_id)
             return Started(old, running, log.stat().st_size if log.exists() else 0), watch
+        _require_same_runtime(old, docker)
         say(f"resuming unfinished run {old.run_id}, {done}")
-    job, harness = prepare(home, host, plan, old.run_id if old else "", say, blocks)
+    job, harness = prepare(home, host, plan, old.run_id if old else "", say, blocks, docker)
     watch = watch or Watch.begin(home, host, job.run_id)
     started = start(home, host, job, harness)
     say(f"harness started, process {started.running.pid}; it goes on if this terminal closes")
     return started, watch
 
 
+def _require_same_runtime(old: Job, docker: DockerChoice | None) -> None:
+    """What was begun in one runtime is not one measurement with what goes on in another."""
+    want, got = old.engine.runtime == DOCKER, docker is not None
+    if want != got:
+        raise ProvisionError(
+            f"run {old.run_id} was begun in the runtime {old.engine.runtime}",
+            f"--runtime {DOCKER if want else WHEELS}, or begin anew with --new",
+        )
+
+
 def prepare(
-    home: Home, host: Host, plan: Plan, run_id: str, say: Say, blocks: Blocks = ()
+    home: Home,
+    host: Host,
+    plan: Plan,
+    run_id: str,
+    say: Say,
+    blocks: Blocks = (),
+    docker: DockerChoice | None = None,
 ) -> tuple[Job, Path]:
     """Everything before the start: a fit host, engine, models and harness archive there."""
     engine_setup.require_locked(home, plan)
+    _require_fit(home, host, plan, docker)
+    archive, digest = build_harness(home)
+    harness = bring_harness(home, host, archive)
+    say(f"harness {digest}")
+    if docker is None:
+        setup = engine_setup.set_up(home, host, plan, harness, digest, say)
+    else:
+        setup = EngineSetup(set_up_engine(plan, docker), set_up_models(home, host, plan))
+    now = datetime.datetime.now(datetime.timezone.utc)
+    job = make_job(home, host, plan, run_id or new_run_id(plan, now), setup, blocks)
+    if docker is not None:
+        bring_container(home, host, job, harness, docker, say)
+    return job, harness
+
+
+def _require_fit(home: Home, host: Host, plan: Plan, docker: DockerChoice | None) -> None:
     there = host.home(home)
+    if docker is not None:
+        require_sound(host, there.path, plan, needs_in_image(home, plan, docker.platform))
+        return
     preflight.require_fit(
         engine_setup.with_what_is_brought(host, plan, host.probe(there.path)),
         plan,
         engine_setup.needs(plan),
         host.used_mib((there.engine, there.models)),
     )
-    archive, digest = build_harness(home)
-    harness = bring_harness(home, host, archive)
-    say(f"harness {digest}")
-    setup = engine_setup.set_up(home, host, plan, harness, digest, say)
-    now = datetime.datetime.now(datetime.timezone.utc)
-    return make_job(home, host, plan, run_id or new_run_id(plan, now), setup, blocks), harness
 
 
 def bring_home(home: Home, host: Host, job: Job, say: Say) -> Fetched:

@@ -18,8 +18,9 @@ class EngineOnHost:
     `launcher` is the head of the command line, to which the harness adds the arm's arguments
     (for vLLM: python -m vllm.entrypoints.openai.api_server). `site_directories`: what the binding
     digest is taken over. `runtime`: "wheels" (installed
-    from the lock alone), "installed" (somebody else's packages are among them), or "reference" for
-    the synthetic engine.
+    from the lock alone), "installed" (somebody else's packages are among them), "docker" (an image,
+    unmodified), or "reference" for the synthetic engine. `attestation`: with "docker", the
+    directory in which the harness asks what it runs in.
     """
 
     runtime: str
@@ -28,6 +29,7 @@ class EngineOnHost:
     env: dict[str, str]
     lock: str
     lock_digest: Digest
+    attestation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,11 @@ class Job:
 
     def __post_init__(self) -> None:
         require_blocks(self.plan, self.blocks)
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether the engine is the reference server, in whatever runtime."""
+        return "reference" in (self.engine.runtime, self.plan.engine.name)
 
     @property
     def prompts_directory(self) -> str:

@@ -13,6 +13,7 @@ _USAGE = """\
 usage: harness.pyz run JOB.json | calibrate [OPTIONS] | reference [OPTIONS] | install … | host
 
 run        carry out, or continue, the run that JOB.json describes
+contain    the same inside a container: contain CONTAINER.json JOB.json
 calibrate  measure the client on this host (see: calibrate --help)
 reference  start the reference server (see: reference --help)
 install    make an engine of a carried bundle (see: install --help)
@@ -28,6 +29,10 @@ def main(argv: list[str]) -> int:
             from remote.run import main as run
 
             return run(rest[0])
+        if verb == "contain" and len(rest) == 2:
+            from remote.container.keeper import main as contain
+
+            return contain(rest[0])
         if verb == "calibrate":
             from remote.calibrate import main as calibrate
 

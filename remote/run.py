@@ -11,6 +11,7 @@ import platform
 import pwd
 import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from records import canonical, schema
@@ -29,6 +30,7 @@ from remote import leftover
 from remote.binding import bind_engine, bind_models
 from remote.boot import BootIdentity, run_boot
 from remote.calibration import calibrate
+from remote.container.attestation import ask
 from remote.context import Context
 from remote.engine.adapter import Adapter
 from remote.engine.adapters import ADAPTERS
@@ -92,7 +94,7 @@ def _begin(context: Context, progress: Progress) -> None:
         started = schema.RunStarted(
             format=schema.FORMAT,
             run_id=job.run_id,
-            synthetic=job.engine.runtime == "reference",
+            synthetic=job.synthetic,
             plan=job.plan,
             plan_digest=job.plan.digest,
             harness_digest=context.harness,
@@ -175,6 +177,9 @@ def _bind(context: Context, phase: str) -> None:
     engine = context.job.engine
     if engine.runtime == "reference":  # it comes in the harness archive and is bound with it
         bound = schema.EngineBound(phase, engine.runtime, context.harness, "", context.harness, {})
+    elif engine.runtime == "docker":
+        bound = ask(engine, phase, context.say)
+        bound = replace(bound, facts=context.redact_value(bound.facts))
     else:
         bound = bind_engine(engine, phase)
     context.record(bound)
@@ -193,6 +198,8 @@ def _digest_of(harness: Path) -> Digest:
 
 
 def _adapter(job: Job) -> Adapter:
+    if job.synthetic:
+        return ADAPTERS["reference"]
     if job.engine.runtime not in ADAPTERS:
         raise FormatError(f"runtime {job.engine.runtime!r} is none of {', '.join(ADAPTERS)}")
     return ADAPTERS[job.engine.runtime]
@@ -201,5 +208,8 @@ def _adapter(job: Job) -> Adapter:
 def _private_names(job: Job) -> tuple[str, ...]:
     """What must not reach a record: this host's names, the user's, and what the job adds."""
     host = socket.gethostname()
-    user = pwd.getpwuid(os.getuid()).pw_name
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # in a container the user of the host may have no name
+        user = "root"
     return tuple({host, host.partition(".")[0], user, *job.private_names} - {"root", "localhost"})

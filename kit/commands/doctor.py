@@ -5,13 +5,12 @@ from __future__ import annotations
 import click
 
 from kit import engine_setup
-from kit.doctor.examine import choose_runtime, fit, judge, look
+from kit.doctor.examine import choose_runtime, fit, judge, look, unfit
 from kit.doctor.needs import needs_of
 from kit.doctor.topic import DOCKER, FAIL, WARN, WHEELS
 from kit.options import find_plan, home, json_option, open_host, plan_option
 from kit.output import print_json, print_table, say
 from records.decode import to_object
-from records.errors import HostUnfitError
 
 
 @click.command()
@@ -64,7 +63,4 @@ def command(
         click.echo(f"\nruntime: {chosen}")
     failed = [verdict for verdict in verdicts if verdict.status == FAIL]
     if failed:
-        causes = "; ".join(f"{v.check}: {v.cause} ({v.found})" for v in failed)
-        raise HostUnfitError(
-            f"{host.name} cannot carry out plan {plan.id}: {causes}", failed[0].remedy
-        )
+        raise unfit(host.name, plan, failed)

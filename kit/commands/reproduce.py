@@ -20,15 +20,18 @@ from kit.options import (
     json_option,
     new_option,
     open_host,
+    open_hosts,
     plan_option,
 )
 from kit.output import print_json, say
 from kit.reproduce import Reproduced, reproduce, require_complete
+from kit.runtime_options import docker_choice, runtime_options
 
 
 @click.command()
 @plan_option
 @host_option
+@runtime_options
 @blocks_option
 @new_option
 @json_option
@@ -49,13 +52,17 @@ def command(
     """
     here = home()
     plan = find_plan(here, plan_name)
+    docker = docker_choice(here, plan)
     names = host_names(host_name)
     if len(names) == 1:
         host = open_host(here, names[0])
-        shared = Shared((reproduce(here, host, plan, say, new=new, blocks=blocks),), ())
+        shared = Shared(
+            (reproduce(here, host, plan, say, new=new, blocks=blocks, docker=docker),), ()
+        )
     else:
-        hosts = [open_host(here, name) for name in names]
-        shared = reproduce_on(here, hosts, plan, plan_name, say, new=new, blocks=blocks)
+        shared = reproduce_on(
+            here, open_hosts(here, host_name), plan, plan_name, say, new=new, blocks=blocks
+        )
     told = _show(shared.done, as_json=as_json)
     if as_json:
         print_json(told[0] if len(names) == 1 else told)

@@ -17,12 +17,14 @@ from kit.options import (
 )
 from kit.output import print_json, say
 from kit.reproduce import begin, require_complete
+from kit.runtime_options import docker_choice, runtime_options
 
 
 @click.command()
 @plan_option
 @host_option
 @click.option("--detach", is_flag=True, help="Return as soon as the harness has started.")
+@runtime_options
 @blocks_option
 @new_option
 @json_option
@@ -45,8 +47,9 @@ def command(
     """
     here = home()
     plan = find_plan(here, plan_name)
+    docker = docker_choice(here, plan)
     host = open_host(here, host_name)
-    started, watch = begin(here, host, plan, say, new=new, blocks=blocks)
+    started, watch = begin(here, host, plan, say, new=new, blocks=blocks, docker=docker)
     run_id = started.job.run_id
     if detach:
         if as_json:

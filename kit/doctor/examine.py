@@ -7,7 +7,7 @@ examination itself never stops half-way.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -25,7 +25,7 @@ from kit.doctor.topic import DOCKER, FAIL, PASS, WHEELS, Needs, Probe, Seen, Ver
 from kit.host import NOT_FOUND, Done, Host
 from kit.host_facts import HostFacts
 from kit.preflight import problems
-from records.errors import FormatError
+from records.errors import FormatError, HostUnfitError
 from records.plan import Plan
 
 TOPICS = (MACHINE, PLACE, DRIVER, GPU, DOCKER_ENGINE, DISK, JIT, RIGHTS, CLOCK)
@@ -97,6 +97,20 @@ def _topic(verdicts: Iterator[Verdict]) -> Iterator[Verdict]:
             "a command of this host answers in a form that is not known",
             "report it with the output; nothing is guessed from it",
         )
+
+
+def require_sound(host: Host, home: Path, plan: Plan, needs: Needs) -> None:
+    """HostUnfitError with every verdict that says fail."""
+    failed = [v for v in judge(look(host, home), needs) if v.status == FAIL]
+    if failed:
+        raise unfit(host.name, plan, failed)
+
+
+def unfit(name: str, plan: Plan, failed: Sequence[Verdict]) -> HostUnfitError:
+    """The error that names every cause, and the remedies in their order."""
+    causes = "".join(f"\n  - {v.check}: {v.cause} ({v.found})" for v in failed)
+    remedies = "; ".join(dict.fromkeys(v.remedy for v in failed))
+    return HostUnfitError(f"{name} cannot carry out plan {plan.id}:{causes}", remedies)
 
 
 def choose_runtime(verdicts: tuple[Verdict, ...], needs: Needs) -> str:

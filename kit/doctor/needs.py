@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from kit.doctor.topic import WHEELS, Needs
+from kit.doctor.topic import DOCKER, WHEELS, Needs
 from kit.home import Home
 from kit.image_lock import LOCK_NAME, read_image_lock
 from kit.models import read_model_lock
+from kit.registry.resolve import Platform
+from records.image_digests import PLATFORM
 from records.plan import Plan
-
-PLATFORM = "linux/amd64"
 
 
 def needs_of(home: Home, plan: Plan, runtime: str = "", image_name: str = "") -> Needs:
@@ -18,17 +18,28 @@ def needs_of(home: Home, plan: Plan, runtime: str = "", image_name: str = "") ->
     """
     from_image = plan.engine.lock == LOCK_NAME
     chosen = runtime or ("" if from_image else WHEELS)
-    models_lock = read_model_lock(home.root / "images" / "models.lock.json")
-    files = [
-        file.size_bytes
-        for name in plan.models
-        if name in models_lock.models
-        for file in models_lock.models[name].files.values()
-    ]
     layers, cuda = 0, ""
     if chosen != WHEELS:
         image = read_image_lock(home.root / "images" / LOCK_NAME).image(image_name)
         platform = image.platforms.get(PLATFORM)
         if platform is not None:
             layers, cuda = platform.layers_bytes or 0, platform.requires_cuda or ""
-    return Needs(plan.requirements, chosen, layers, cuda, sum(files))
+    return Needs(plan.requirements, chosen, layers, cuda, models_bytes(home, plan))
+
+
+def needs_in_image(home: Home, plan: Plan, platform: Platform) -> Needs:
+    """The needs of a plan in the docker runtime, with a resolved image."""
+    models = models_bytes(home, plan)
+    layers, cuda = platform.layers_bytes, platform.requires_cuda
+    return Needs(plan.requirements, DOCKER, layers, cuda, models)
+
+
+def models_bytes(home: Home, plan: Plan) -> int:
+    """The files of the plan's locked models."""
+    lock = read_model_lock(home.root / "images" / "models.lock.json")
+    return sum(
+        file.size_bytes
+        for name in plan.models
+        if name in lock.models
+        for file in lock.models[name].files.values()
+    )

@@ -48,4 +48,9 @@ REFERENCE = Adapter(
     read_metrics=metrics.parse,
 )
 
-ADAPTERS: Mapping[str, Adapter] = {"wheels": VLLM, "installed": VLLM, "reference": REFERENCE}
+ADAPTERS: Mapping[str, Adapter] = {
+    "docker": VLLM,
+    "installed": VLLM,
+    "reference": REFERENCE,
+    "wheels": VLLM,
+}

@@ -1,0 +1,1 @@
+"""The docker runtime: an unmodified image, named by digest, with the harness mounted into it."""

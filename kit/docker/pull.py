@@ -1,0 +1,142 @@
+"""Have a daemon pull an image by digest: with progress, again where it broke off.
+
+Invariant: nothing is pulled by tag; layers that are there already are kept by the daemon, so trying
+again resumes; a refusal that no repetition changes is told at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import docker
+from docker.errors import APIError, DockerException
+
+from kit.docker.choice import DockerChoice
+from kit.docker.progress import PullProgress
+from kit.host import NOT_FOUND, Host
+from kit.registry import backoff, credentials
+from records.errors import DockerError, ImageMismatchError
+
+Say = Callable[[str], None]
+DEFAULT_SOCKET = "/var/run/docker.sock"
+# A pull over SSH is one command there; the daemon goes on by itself if the line drops.
+_PULL_TIMEOUT_S = 7200
+_FINAL = (
+    "not found",
+    "manifest unknown",
+    "denied",
+    "unauthorized",
+    "no space left",
+    "no basic auth",
+)
+
+
+def socket_path(environ: Mapping[str, str]) -> str:
+    """The socket of this machine's daemon, from DOCKER_HOST where that names one."""
+    address = environ.get("DOCKER_HOST", "")
+    if address and not address.startswith("unix://"):
+        raise DockerError(
+            f"DOCKER_HOST={address}: only a daemon on the host itself can be answered for",
+            "unset DOCKER_HOST, or DOCKER_HOST=unix:///var/run/docker.sock",
+        )
+    return address.removeprefix("unix://") or DEFAULT_SOCKET
+
+
+def inspect_image(host: Host, reference: str) -> dict[str, Any] | None:
+    """What the host's daemon knows of an image; None where it has none of this reference."""
+    done = host.run(("docker", "image", "inspect", reference))
+    if done.status == NOT_FOUND:
+        raise DockerError(f"{host.name}: no docker there", "kit doctor HOST")
+    if done.status == 0:
+        found: dict[str, Any] = json.loads(done.stdout)[0]
+        return found
+    if "no such image" in done.stderr.lower():
+        return None
+    raise DockerError(f"{host.name}: docker: {done.stderr.strip()[:300]}", "kit doctor HOST")
+
+
+def ensure_image(host: Host, choice: DockerChoice, say: Say) -> None:
+    """The image on the host, pulled if it is not there, and compared. ImageMismatchError."""
+    reference = str(choice.reference)
+    image = inspect_image(host, reference)
+    if image is None:
+        say(f"pulling {reference}")
+        if host.name == "local":
+            _pull_here(choice, say)
+        else:
+            _pull_there(host, choice)
+        image = inspect_image(host, reference)
+    if image is None:
+        raise DockerError(f"{host.name}: {reference} was pulled and is not there", "kit doctor")
+    wrong = list(choice.digests.differences(image))
+    if wrong:
+        raise ImageMismatchError(f"{host.name}: {reference}: {'; '.join(wrong)}", "docker rmi it")
+    say(f"image {choice.digests.image_id} is the locked one")
+
+
+def _pull_there(host: Host, choice: DockerChoice) -> None:
+    argv = ("docker", "pull", "--quiet", str(choice.reference))
+    done = host.run(argv, timeout_s=_PULL_TIMEOUT_S)
+    if done.status != 0:
+        raise DockerError(f"{host.name}: {done.stderr.strip()[:300]}", _remedy(done.stderr))
+
+
+def _pull_here(choice: DockerChoice, say: Say) -> None:
+    problem = ""
+    for attempt in range(1, backoff.ATTEMPTS + 1):
+        progress = PullProgress(choice.platform.layers_bytes, choice.platform.layer_count)
+        problem = ""
+        for message in _messages(choice):
+            if "error" in message:
+                problem = str(message["error"])
+                break
+            line = progress.see(message)
+            if line:
+                say(line)
+        if not problem:
+            return
+        if any(word in problem.lower() for word in _FINAL) or attempt == backoff.ATTEMPTS:
+            break
+        seconds = backoff.FIRST_S * (1 << (attempt - 1))
+        say(f"  {problem}; going on in {seconds:g} s")
+        time.sleep(seconds)
+    raise DockerError(f"pulling {choice.reference}: {problem}", _remedy(problem))
+
+
+def _messages(choice: DockerChoice) -> Iterator[dict[str, Any]]:
+    """What the daemon says while it pulls; its refusal as a message like those it streams."""
+    found = credentials.find(choice.reference.registry, os.environ)
+    auth = {"username": found.user, "password": found.password} if found else None
+    name = f"{choice.reference.registry}/{choice.reference.repository}"
+    try:
+        client = docker.APIClient(base_url=f"unix://{socket_path(os.environ)}", version="auto")
+        try:
+            yield from client.pull(
+                name,
+                tag=str(choice.reference.digest),
+                stream=True,
+                decode=True,
+                auth_config=auth,
+                platform=choice.platform_name,
+            )
+        finally:
+            client.close()
+    except APIError as error:
+        yield {"error": str(error.explanation or error)}
+    except DockerException as error:
+        raise DockerError(f"the Docker daemon does not answer: {error}", "kit doctor") from error
+
+
+def _remedy(problem: str) -> str:
+    text = problem.lower()
+    if "no space left" in text:
+        return "free space under DockerRootDir (docker system df), or rent a larger disk"
+    if "toomanyrequests" in text or "429" in text:
+        return "docker login, or another registry with the same digest: --mirror HOST"
+    if "unauthorized" in text or "denied" in text or "no basic auth" in text:
+        return f"docker login, or set {credentials.USER} and {credentials.PASSWORD}"
+    return "start the same command again: layers that are there are kept; or: --mirror HOST"

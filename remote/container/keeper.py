@@ -1,0 +1,188 @@
+"""Keep the container of one run: create or adopt it, answer for it, pass signals on, clear it away.
+
+Invariant: runs on the host, outside the container, as the process that stands for the run there;
+the container is one of this run's own name, made from the request as it was given.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from records import canonical
+from records.container_job import ContainerJob
+from records.decode import from_object
+from records.errors import DockerError, ImageMismatchError, InterruptedRunError
+from remote.container import attestation
+from remote.container.docker_api import DaemonAwayError, DockerApi
+from remote.container.facts import binding_facts
+
+# Rarely: what the daemon does for us it does on the measured host.
+_LOOK_S = 2.0
+_TICK_S = 0.2
+_AWAY_S = 180.0
+_LEAVES_S = 5.0
+_RESTARTS = 3
+
+
+def main(container_path: str) -> int:
+    """Keep the container that this file describes; the exit status of the harness in it."""
+    job = from_object(ContainerJob, canonical.decode(Path(container_path).read_bytes()))
+    keeper = Keeper(job, DockerApi(job.socket))
+    signal.signal(signal.SIGTERM, keeper.stop)
+    signal.signal(signal.SIGINT, keeper.stop)
+    return keeper.keep()
+
+
+@dataclass(slots=True)
+class Keeper:
+    """One container from here to its end. `stopping`: somebody asked for that end."""
+
+    job: ContainerJob
+    api: DockerApi
+    stopping: bool = False
+    _told: bool = False
+    _since: str = ""
+    _seen: set[tuple[str, str]] = field(default_factory=set)
+
+    def stop(self, _number: int, _frame: FrameType | None) -> None:
+        """Ask the harness to mark its boot and end."""
+        self.stopping = True
+
+    def keep(self) -> int:
+        """From creation to removal. After a restart of the daemon the container goes on."""
+        container = self._adopt() or self._create()
+        restarts = 0
+        while True:
+            status = self._until_exit(container)
+            if Path(self.job.seal).exists() or self.stopping or status is not None:
+                break
+            if restarts == _RESTARTS:
+                raise DockerError(f"the daemon ended the container {restarts} times", "kit doctor")
+            restarts += 1
+            self._say("the Docker daemon was restarted and ended the container; starting it again")
+            attestation.clear(Path(self.job.exchange))
+            self.api.start(container)
+        state = (self.api.container(container) or {}).get("State") or {}
+        self.api.remove(container)
+        return int(state.get("ExitCode", 1))
+
+    def attest(self) -> dict[str, Any]:
+        """What the container is now, or in what it differs from the lock."""
+        container = self.api.container(self.job.name)
+        if container is None:
+            return {"problem": f"container {self.job.name} is gone"}
+        image = self.api.image(str(container["Image"]))
+        wrong = list(self.job.image.differences(image, container))
+        if wrong:
+            return {"problem": "; ".join(wrong)}
+        version = self.api.version()
+        facts = binding_facts(self.job.image, image, container, version, self.job.registry)
+        return {"digest": str(self.job.image.index), "facts": facts}
+
+    def _adopt(self) -> str | None:
+        """The container of this run if it is still running; a dead one makes room."""
+        found = self.api.container(self.job.name)
+        if found is None:
+            return None
+        labels = found["Config"].get("Labels") or {}
+        if found["State"]["Running"] and self.job.request["Labels"].items() <= labels.items():
+            self._say("the container of this run is running: keeping it")
+            return str(found["Id"])
+        self.api.remove(str(found["Id"]))
+        return None
+
+    def _create(self) -> str:
+        attestation.clear(Path(self.job.exchange))
+        image = self.api.image(str(self.job.request["Image"]))
+        wrong = list(self.job.image.differences(image))
+        if wrong:
+            raise ImageMismatchError(
+                f"image on this host: {'; '.join(wrong)}", "kit images verify HOST"
+            )
+        container = self.api.create(self.job.name, self.job.request)
+        try:
+            self.api.start(container)
+        except DockerError:
+            self.api.remove(container)
+            raise
+        return container
+
+    def _until_exit(self, container: str) -> int | None:
+        """The harness's status; None where it ended because the daemon was away."""
+        away_since, was_away, looked = 0.0, False, 0.0
+        while True:
+            time.sleep(_TICK_S)
+            now = time.monotonic()
+            try:
+                for phase in attestation.answer_all(Path(self.job.exchange), self.attest):
+                    self._say(f"told the harness what it runs in ({phase})")
+                if self.stopping and not self._told:
+                    self.api.signal(container, "SIGTERM")
+                    self._told = True
+                if now - looked < _LOOK_S and not self.stopping:
+                    continue
+                looked = now
+                self._pass_on_output(container)
+                state = (self.api.container(container) or {}).get("State")
+            except DaemonAwayError as error:
+                away_since = away_since or now
+                was_away = True
+                if now - away_since > _AWAY_S:
+                    raise error from None
+                continue
+            except DockerError:
+                # Told to stop, and it had ended by itself a moment before.
+                if not self.stopping:
+                    raise
+                self._told = True
+                continue
+            away_since = 0.0
+            if state is None:
+                raise DockerError(f"container {self.job.name} was removed by somebody", "kit logs")
+            if not state["Running"]:
+                self._pass_on_output(container)
+                if self.stopping or Path(self.job.seal).exists() or not _looks_ended(state):
+                    return int(state["ExitCode"])
+                if was_away:
+                    return None
+                was_away = self._daemon_goes_away()
+                if not was_away:
+                    return int(state["ExitCode"])
+
+    def _daemon_goes_away(self) -> bool:
+        """Whether the daemon is shutting down: it ends the containers first, then itself."""
+        for _ in range(int(_LEAVES_S / _TICK_S)):
+            try:
+                self.api.version()
+            except DaemonAwayError:
+                return True
+            time.sleep(_TICK_S)
+        return False
+
+    def _pass_on_output(self, container: str) -> None:
+        """Print what the harness printed since the last time; the log of the run is our output."""
+        for stamp, line in self.api.output(container, self._since):
+            if (stamp, line) in self._seen:
+                continue
+            if stamp != self._since:
+                self._seen.clear()
+            self._since = stamp
+            self._seen.add((stamp, line))
+            print(line, file=sys.stderr, flush=True)
+
+    def _say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+
+def _looks_ended(state: dict[str, Any]) -> bool:
+    """Whether this status is that of a harness which something outside made end.
+
+    52: it took SIGTERM and marked its boot; 137, 143: killed; 255: the daemon lost sight of it.
+    """
+    return int(state["ExitCode"]) in (InterruptedRunError.exit_code, 137, 143, 255)
