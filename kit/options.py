@@ -15,10 +15,10 @@ import click
 from kit import prompt_files
 from kit.home import Home
 from kit.host import Host
-from kit.hosts import parse_host
+from kit.hosts import host_names, parse_host
 from kit.output import say
 from kit.plan_file import load_plan
-from records.errors import PlanError, UnknownRunError
+from records.errors import PlanError, UnknownHostError, UnknownRunError
 from records.plan import Plan
 from records.run_directory import RunDirectory, runs_in
 
@@ -60,7 +60,16 @@ def _note_accept_new(ctx: click.Context, _param: click.Parameter, value: bool) -
 
 
 def open_host(home: Home, name: str, *, accept_new: bool = False) -> Host:
-    """The host that --host names, met as the command line and the terminal allow."""
+    """The host that --host names, met as the command line and the terminal allow.
+
+    UnknownHostError where it names several.
+    """
+    (name, *others) = host_names(name)
+    if others:
+        raise UnknownHostError(
+            f"{name} and {len(others)} more: this command takes one host",
+            f"--host {name}, and so on for each",
+        )
     if name in ("", "local"):
         return parse_host(name)
     from kit.known_hosts import Meeting  # the cryptography behind it takes long to import
@@ -68,6 +77,11 @@ def open_host(home: Home, name: str, *, accept_new: bool = False) -> Host:
     accept_new = accept_new or bool(click.get_current_context().meta.get(_ACCEPT_NEW, False))
     ask = partial(click.confirm, err=True) if sys.stdin.isatty() else None
     return parse_host(name, Meeting(home.known_hosts, accept_new, ask, say))
+
+
+def open_hosts(home: Home, names: str) -> list[Host]:
+    """Every host that --host names."""
+    return [open_host(home, name) for name in host_names(names)]
 
 
 def blocks_option(function: F) -> F:

@@ -53,6 +53,7 @@ class RunState:
     """Where a run stands. Times are CLOCK_MONOTONIC in ns; 0: not yet."""
 
     plan: Plan | None = None
+    blocks: tuple[int, ...] = ()
     run_id: str = ""
     resumed: int = 0
     phase: str = "starting"
@@ -71,8 +72,8 @@ class RunState:
 
     @property
     def total(self) -> int:
-        """How many boots the plan asks for."""
-        return len(boot_order(self.plan)) if self.plan else 0
+        """How many boots the run is to bring to an end."""
+        return len(boot_order(self.plan, self.blocks)) if self.plan else 0
 
     @property
     def done(self) -> int:
@@ -106,7 +107,8 @@ class RunState:
         return line
 
     def _run_started(self, event: schema.RunStarted) -> str:
-        self.plan, self.run_id, self.phase = event.plan, event.run_id, "binding"
+        self.plan, self.blocks = event.plan, event.blocks
+        self.run_id, self.phase = event.run_id, "binding"
         mark = " (SYNTHETIC: reference server)" if event.synthetic else ""
         return f"run {event.run_id}: {self.total} boots{mark}"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from records.errors import DiskFullError
 
 # EFBIG: RLIMIT_FSIZE or the file system's own limit; for whoever writes it is the same want.
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write(fd: int, data: bytes, path: Path, what: str) -> None:
@@ -24,7 +24,7 @@ def write(fd: int, data: bytes, path: Path, what: str) -> None:
             view = view[os.write(fd, view) :]
         os.fsync(fd)
     except OSError as error:
-        if error.errno not in _NO_SPACE:
+        if error.errno not in NO_SPACE:
             raise
         raise DiskFullError(
             f"no space left to record {what} in {path}",

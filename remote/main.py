@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 
-from records.errors import KitError
+from records import durable
+from records.errors import DiskFullError, KitError
 
 _USAGE = """\
 usage: harness.pyz run JOB.json | calibrate [OPTIONS] | reference [OPTIONS] | install … | host
@@ -50,5 +51,10 @@ def main(argv: list[str]) -> int:
         if error.remedy:
             print(f"  try: {error.remedy}", file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        if error.errno not in durable.NO_SPACE:
+            raise
+        print(f"error: no space left on this host: {error.filename or error}", file=sys.stderr)
+        return DiskFullError.exit_code
     sys.stderr.write(_USAGE)
     return 2

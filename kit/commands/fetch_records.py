@@ -9,7 +9,7 @@ import click
 from kit.fetch import Fetched, carried_data, fetch_run
 from kit.launch import jobs
 from kit.mirror import refresh_all
-from kit.options import find_run, home, host_option, json_option, open_host
+from kit.options import find_run, home, host_option, json_option, open_host, open_hosts
 from kit.output import print_json, print_table, say
 from records.run_directory import RunDirectory, runs_in
 
@@ -42,17 +42,18 @@ def command(
         local = open_host(here, "local")
         _report([fetch_run(local, carried.resolve(), carried_data(here, carried))], as_json)
         return
-    host = open_host(here, host_name)
-    seen, there = refresh_all(host, here), host.home(here)
-    known = {job.run_id: job for job in jobs(seen, say)}
-    runs = [find_run(seen, run_id)] if run_id else runs_in(seen.runs)
-    wanted = [r for r in runs if r.path.name in known and (unfinished or r.is_sealed)]
-    fetched = [
-        fetch_run(host, there.run(name), here.data_for(known[name]), seen)
-        for name in (run.path.name for run in wanted)
-    ]
-    for run in runs:
-        _say_skipped(run, known=run.path.name in known, unfinished=unfinished)
+    fetched: list[Fetched] = []
+    for host in open_hosts(here, host_name):
+        seen, there = refresh_all(host, here), host.home(here)
+        known = {job.run_id: job for job in jobs(seen, say)}
+        runs = [find_run(seen, run_id)] if run_id else runs_in(seen.runs)
+        wanted = [r for r in runs if r.path.name in known and (unfinished or r.is_sealed)]
+        fetched += [
+            fetch_run(host, there.run(name), here.data_for(known[name]), seen)
+            for name in (run.path.name for run in wanted)
+        ]
+        for run in runs:
+            _say_skipped(run, known=run.path.name in known, unfinished=unfinished)
     _report(fetched, as_json)
 
 

@@ -11,7 +11,7 @@ from kit.home import Home
 from kit.host import Host
 from kit.launch import is_under_way
 from kit.mirror import refresh_all
-from kit.options import find_run, home, host_option, json_option, open_host
+from kit.options import find_run, home, host_option, json_option, open_hosts
 from kit.output import print_json, print_table, say
 from kit.run_state import RunState, read_state
 from records.errors import UnknownRunError
@@ -32,20 +32,19 @@ def command(run_id: str, host_name: str, as_json: bool) -> None:
       kit status --host root@203.0.113.7:22022
     """
     here = home()
-    host = open_host(here, host_name)
-    seen = refresh_all(host, here)
-    runs = [find_run(seen, run_id)] if run_id else list(runs_in(seen.runs))
-    if not runs:
+    told = []
+    for host in open_hosts(here, host_name):
+        seen = refresh_all(host, here)
+        runs = [find_run(seen, run_id)] if run_id else list(runs_in(seen.runs))
+        told += [_told(here, host, run) for run in runs]
+    if not told:
         raise UnknownRunError("no run here yet", "start one: kit reproduce")
-    told = [_told(here, host, run) for run in runs]
     if as_json:
         print_json(told)
         return
-    rows = [
-        (t["run_id"], t["state"], f"{t['done']}/{t['total']}", t["failed"], _left(t["left_s"]))
-        for t in told
-    ]
-    print_table(("run", "state", "boots", "failed", "left"), rows)
+    keys = ("host", "run_id", "state", "boots", "failed")
+    rows = [(*(t[key] for key in keys), _left(t["left_s"])) for t in told]
+    print_table(("host", "run", "state", "boots", "failed", "left"), rows)
     if run_id:
         _details(seen, told[0], host)
 
@@ -54,11 +53,13 @@ def _told(here: Home, host: Host, run: RunDirectory) -> dict[str, Any]:
     state = read_state(run.events)
     under_way = not run.is_sealed and is_under_way(here, host, run.path.name)
     return {
+        "host": host.name,
         "run_id": run.path.name,
         "plan": state.plan.id if state.plan else "",
         "state": _word(run, state, under_way=under_way),
         "boot": state.boot,
         "window": state.window,
+        "boots": f"{state.done}/{state.total}",
         "done": state.done,
         "total": state.total,
         "failed": state.failed,
