@@ -54,6 +54,14 @@ def _dispersion(name: str, arm: str) -> Claim:
 NAMED: tuple[Claim, ...] = (
     _backend("bf16", "draft-bf16-graph"),
     _backend("fp8", "draft-fp8-graph"),
+    Claim(
+        "backend.independent",
+        "whether target and draft come to different backends when the target's alone is pinned",
+        _L4,
+        partial(q.chosen_apart, "draft-bf16-target-pinned"),
+        "",
+        0,
+    ),
     _dispersion("graph", "draft-bf16-graph"),
     _dispersion("eager", "draft-bf16-eager"),
     _dispersion("ngram", "ngram-bf16-graph"),

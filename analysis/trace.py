@@ -21,7 +21,7 @@ from records.digest import Digest
 from records.errors import FormatError, UnknownRunError
 from records.run_directory import RunDirectory
 
-_RECORD = re.compile(r"(?:.*/)?([0-9A-Za-z][0-9A-Za-z._-]*?)(?:/events\.jsonl)?(?::([0-9]+))?")
+_LINE = re.compile(r"(.+?)(?:/events\.jsonl)?(?::([0-9]+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +140,10 @@ def _record(record: str, data: Path) -> tuple[str, int]:
     for name, digest in sealed.items():
         if record in (str(digest), digest.hex):
             return name, 0
-    match = _RECORD.fullmatch(record)
-    if match is not None and match[1] in sealed:
-        return match[1], int(match[2] or 0)
+    match = _LINE.fullmatch(record)
+    name = match[1].rpartition("/")[2] if match else ""
+    if match and name in sealed:
+        return name, int(match[2] or 0)
     known = ", ".join(sealed) or "none"
     raise UnknownRunError(f"no sealed run {record!r}", remedy=f"sealed runs: {known}")
 

@@ -64,8 +64,8 @@ def _study(id_: str, table: object) -> Study:
 def read_study(study: Study, data: Path) -> tuple[StudyRun, ...]:
     """Verify and read the runs of a study, in order of id.
 
-    ClaimError: a run is not there, not sealed, under another seal, of another plan, or synthetic
-    runs would mix; ChainError and FormatError as the records give them.
+    ClaimError: a run is not there, not sealed, under another seal, of another plan, or synthetic;
+    ChainError and FormatError as the records give them.
     """
     found = []
     for run_id, seal in sorted(study.runs.items()):
@@ -85,5 +85,7 @@ def read_study(study: Study, data: Path) -> tuple[StudyRun, ...]:
             raise ClaimError(
                 f"study {study.id}: run {run_id} is of plan {run.plan.id}, not {study.plan}"
             )
+        if run.started.synthetic:
+            raise ClaimError(f"study {study.id}: run {run_id} is synthetic and is no evidence")
         found.append(run)
     return tuple(found)

@@ -162,6 +162,19 @@ def decided(path: Sequence[str], arm: str, reading: Reading) -> str:
     return found.pop()
 
 
+def chosen_apart(arm: str, reading: Reading) -> str:
+    """ "yes" where target and draft of an arm came to different backends in every boot.
+
+    ClaimError where the draft's is not logged: the engine logs a choice once per distinct text, so
+    the same one and none look alike.
+    """
+    target = decided(("target", "backend"), arm, reading)
+    draft = decided(("draft", "backend"), arm, reading)
+    if not draft.isupper():
+        raise ClaimError(f"arm {arm}: the draft's backend is {draft!r}")
+    return "yes" if draft != target else "no"
+
+
 def _best(measure: Measure, found: dict[str, tuple[WindowMetrics, ...]]) -> str:
     return max(sorted(found), key=lambda arm: statistics.fmean(map(measure, found[arm])))
 

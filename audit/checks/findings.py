@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
@@ -15,6 +16,7 @@ from audit.repository import RepositoryView
 from records.errors import FormatError
 
 _LEAST_BOILERPLATE = 40
+_CITATION = re.compile(r"\\finding\{([^{}]*)\}")
 
 FORM = Code(
     "FIND01",
@@ -106,6 +108,14 @@ REVIVED = Code(
     "finding.",
     "restore the retraction, and write a new finding",
 )
+CITED = Code(
+    "FIND13",
+    "error",
+    "the paper rests on a finding that there is not, or that was retracted",
+    r"\finding{F001} in the paper names a finding here. A retracted one may be named only where "
+    "its retraction is named too.",
+    "correct the number, or name the retraction beside it",
+)
 
 
 def check(repository: RepositoryView) -> Iterator[Finding]:
@@ -120,6 +130,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
         yield from _links(file, finding, by_id)
         yield from _evidence(repository, view, file, finding)
         yield from _terminal(view, file, finding)
+    yield from _cited(view, by_id)
     yield from _history(repository, by_id)
 
 
@@ -203,8 +214,27 @@ def _terminal(view: PaperView, file: FindingFile, finding: PaperFinding) -> Iter
             yield TERMINAL.at(name, citation.line, "", f"cites {citation.id}", "no claim")
     for document in view.documents:
         for number, line in enumerate(document.lines, 1):
-            if document.name.endswith(".tex") and f"\\finding{{{finding.id}}}" in line:
+            if document.kind == "tex" and f"\\finding{{{finding.id}}}" in line:
                 yield TERMINAL.at(document.name, number, "", finding.id, "cited by nothing")
+
+
+def _cited(view: PaperView, by_id: dict[str, PaperFinding]) -> Iterator[Finding]:
+    for document in view.documents:
+        if document.kind != "tex":
+            continue
+        at = [
+            (number, match[1])
+            for number, line in enumerate(document.lines, 1)
+            for match in _CITATION.finditer(line)
+        ]
+        named = {id_ for _, id_ in at}
+        for number, id_ in at:
+            finding = by_id.get(id_)
+            if finding is None:
+                yield CITED.at(document.name, number, "", id_, "a finding in paper/findings")
+            elif finding.retracted_by and not named & set(finding.retracted_by):
+                want = f"{', '.join(finding.retracted_by)} beside it"
+                yield CITED.at(document.name, number, "", f"{id_}, retracted", want)
 
 
 def _history(repository: RepositoryView, by_id: dict[str, PaperFinding]) -> Iterator[Finding]:
@@ -253,6 +283,7 @@ CHECK = Check(
         REUSED,
         REMOVED,
         REVIVED,
+        CITED,
     ),
     check,
 )

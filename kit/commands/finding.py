@@ -34,11 +34,8 @@ def command() -> None:
 @click.option("--run", "runs", multiple=True, metavar="RUN", help="Evidence; default: all studies.")
 def new(title: str, runs: tuple[str, ...]) -> None:
     """Begin a finding under the next number, with its evidence bound by digest."""
-    here = home()
-    number = _next_number(here)
-    text = findings.new(number, title, _evidence(here, runs))
+    click.echo(begin(home(), title, runs))
     say("now write the finding, and what it does not establish; then kit audit")
-    click.echo(_write(here, number, text))
 
 
 @command.command("retract")
@@ -47,7 +44,18 @@ def new(title: str, runs: tuple[str, ...]) -> None:
 @click.option("--run", "runs", multiple=True, metavar="RUN", help="Evidence; default: all studies.")
 def retract(finding_id: str, title: str, runs: tuple[str, ...]) -> None:
     """Retract a finding by a new one, and link both."""
-    here = home()
+    click.echo(withdraw(home(), finding_id, title, runs))
+    say("now write why, and what that does not establish; then kit audit")
+
+
+def begin(here: Home, title: str, runs: tuple[str, ...]) -> Path:
+    """Write the form of a new finding. FindingError, UnknownRunError, ClaimError: nothing is."""
+    number = _next_number(here)
+    return _write(here, number, findings.new(number, title, _evidence(here, runs)))
+
+
+def withdraw(here: Home, finding_id: str, title: str, runs: tuple[str, ...]) -> Path:
+    """Write the form of a retraction, then mark what it retracts. Errors as `begin`."""
     path = here.root / FINDINGS / f"{finding_id}.md"
     try:
         old = findings.parse(path.read_text(encoding="utf-8"))
@@ -60,8 +68,7 @@ def retract(finding_id: str, title: str, runs: tuple[str, ...]) -> None:
         raise FindingError(error.message, remedy="kit audit") from error
     written = _write(here, number, text)
     path.write_text(findings.render(marked), encoding="utf-8")
-    say("now write why, and what that does not establish; then kit audit")
-    click.echo(written)
+    return written
 
 
 def _next_number(here: Home) -> int:

@@ -301,6 +301,18 @@ def test_a_linked_retraction_is_sound(paper):
     assert paper.codes() == set()
 
 
+def test_the_paper_names_findings_that_hold(paper):
+    paper.change(TEX, "FP8.", "FP8 (\\finding{F002}).")
+    assert paper.codes() == set()
+    paper.change(TEX, "F002", "F020")
+    assert paper.codes() == {"FIND13"}
+    paper.change(TEX, "F020", "F002")
+    retract(paper)
+    assert paper.codes() == {"FIND13"}
+    paper.change(TEX, "F002}", "F002}, retracted by \\finding{F003}")
+    assert paper.codes() == set()
+
+
 def test_a_retraction_undone_is_found_even_when_both_ends_were_edited(paper):
     retract(paper)
     paper.change(F2, "status: retracted", "status: active")

@@ -1,0 +1,106 @@
+"""claims, trace and finding as a user calls them, over the shipped records and over made ones."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from analysis.findings import parse
+from kit.commands.finding import begin, withdraw
+from kit.home import Home
+from kit.main import main
+from records.errors import ClaimError, FindingError, UnknownRunError
+from tests.sealed_run import Shape, make_run, small_plan
+
+ROOT = Path(__file__).parents[2]
+MEAN = "smoke-cpu.draft.c8.throughput.mean"
+
+
+def test_claims_lists_values_and_reasons(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["claims", "--json"]) == 0
+    found = {one["id"]: one for one in json.loads(capsys.readouterr().out)}
+    assert found[MEAN]["printed"].endswith(" tok/s")
+    assert found[MEAN]["function"] == "mean(throughput, 'draft', 'c8')"
+    assert main(["claims", "throughput.mean"]) == 0
+    shown = capsys.readouterr().out
+    assert MEAN in shown
+    assert "acceptance" not in shown
+
+
+def test_trace_both_ways(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", MEAN, "--json"]) == 0
+    down = json.loads(capsys.readouterr().out)
+    assert down["windows"]
+    run = down["runs"][0]
+    assert (ROOT / "images" / run["lock"]).is_file()
+    assert main(["trace", "--reverse", run["seal"], "--json"]) == 0
+    up = json.loads(capsys.readouterr().out)
+    assert up["run"] == run["run"]
+    assert set(down["cited"]) <= set(up["claims"][MEAN])
+    assert any(finding.startswith("F001") for finding in up["findings"])
+    assert main(["trace", MEAN]) == 0
+    assert run["harness"] in capsys.readouterr().out
+    assert main(["trace", "--reverse", run["run"]]) == 0
+    assert "claims can be made of it" in capsys.readouterr().out
+
+
+def test_what_is_not_there_has_an_exit_code() -> None:
+    assert main(["trace", "smoke-cpu.nothing"]) == ClaimError.exit_code
+    assert main(["trace", "--reverse", "no-such-run"]) == UnknownRunError.exit_code
+    assert main(["finding", "retract", "F999", "A title"]) == FindingError.exit_code
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Home:
+    """A project with one run that a study names."""
+    home = Home(tmp_path, tmp_path / ".kit", tmp_path / "data", tmp_path / "build")
+    run = make_run(home.data / "run-1", small_plan(), Shape())
+    (tmp_path / "paper").mkdir()
+    (tmp_path / "paper" / "evidence.toml").write_text(
+        f'[study.s]\nplan = "test-plan"\n[study.s.runs]\n"run-1" = "{run.seal_digest}"\n'
+    )
+    return home
+
+
+def test_a_finding_and_its_retraction_are_linked(here: Home) -> None:
+    first = begin(here, "It is so", ())
+    second = withdraw(here, "F001", "It is not so", ("run-1",))
+    old, new = (parse(path.read_text()) for path in (first, second))
+    assert (old.status, old.retracted_by) == ("retracted", ("F002",))
+    assert (new.id, new.retracts, new.evidence) == ("F002", ("F001",), old.evidence)
+    with pytest.raises(FindingError, match="retracted already"):
+        withdraw(here, "F001", "Still not so", ())
+    assert not (first.parent / "F003.md").exists()
+
+
+def test_git_remembers_numbers_that_the_folder_forgot(here: Home) -> None:
+    git = (
+        "git",
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@example.org",
+        "-c",
+        "commit.gpgsign=false",
+    )
+
+    def run(*arguments: str) -> None:
+        subprocess.run([*git, *arguments], cwd=here.root, check=True, capture_output=True)
+
+    run("init", "-q")
+    begin(here, "It is so", ())
+    gone = begin(here, "It is otherwise", ())
+    run("add", "-A")
+    run("commit", "-q", "-m", "findings")
+    gone.unlink()
+    run("add", "-A")
+    run("commit", "-q", "-m", "drop one")
+    assert begin(here, "A third", ()).name == "F003.md"
+
+
+def test_evidence_must_be_there(here: Home) -> None:
+    with pytest.raises(UnknownRunError):
+        begin(here, "It is so", ("run-9",))
