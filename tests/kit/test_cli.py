@@ -13,6 +13,7 @@ from kit.hosts import LocalHost
 from kit.main import VERBS, cli, main
 from records.errors import (
     HostUnfitError,
+    HostUnreachableError,
     PlanError,
     UnknownHostError,
     UnknownRunError,
@@ -82,7 +83,7 @@ def test_plan_list_names_every_plan(capsys: pytest.CaptureFixture[str]) -> None:
         (("plan", "show", "smoke"), PlanError, f"there are: {', '.join(PLANS)}"),
         (("plan", "show", "none.toml"), PlanError, "no plan file none.toml"),
         (("run", "--plan", "l4-confounds"), UnlockedModelError, "'qwen3-4b' is not in the model"),
-        (("run", "--host", "u@h"), UnknownHostError, "not yet supported"),
+        (("run", "--host", "u@no-such.invalid"), HostUnreachableError, "no such name"),
         (("reproduce", "--host", "what?"), UnknownHostError, "no kind of host"),
         (("status",), UnknownRunError, "no run here yet"),
         (("logs", "x"), UnknownRunError, "no run 'x' here"),
@@ -192,7 +193,10 @@ def test_runs_that_this_kit_did_not_start_are_left_alone(
     assert "not started by this kit" in shown.err
 
 
-def test_a_process_of_another_program_is_never_taken_for_the_harness() -> None:
+def test_a_process_of_another_program_is_never_taken_for_the_harness(tmp_path: Path) -> None:
+    note = tmp_path / "x.pid"
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        assert LocalHost().attach(process.pid, "/jobs/x.json") is None
+        note.write_text(f"{process.pid}\n")
+        assert LocalHost().attach(note, "/jobs/x.json") is None
+        assert LocalHost().attach(note, "input()") is not None
         process.kill()
