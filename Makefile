@@ -52,6 +52,7 @@ test: lint
 
 bench: $(DEV_READY)
 	$(BIN)/python -m tests.bench.bench_records
+	$(BIN)/python -m tests.bench.bench_claims
 	$(BIN)/python -m tests.bench.bench_client
 
 bench-peers: $(DEV_READY)
