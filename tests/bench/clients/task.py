@@ -50,13 +50,15 @@ class Task:
 @dataclass
 class Result:
     """`stamps[id]`: CLOCK_MONOTONIC ns at which the client saw each chunk. `upper[id]`: those it
-    knows to be late, for they shared a read with a later one (None: it cannot tell).
+    knows to be late, for they shared a read with a later one (None: it cannot tell). `which`: the
+    chunks that were stamped, where a client reports a few of them only (None: all).
     """
 
     version: str
-    stamps: dict[int, list[int]] = field(default_factory=dict)
+    stamps: dict[int | str, list[int]] = field(default_factory=dict)
     upper: dict[int, list[int]] | None = None
     cpu_ns: int = 0
+    which: list[int] | None = None
 
     def start(self) -> None:
         """The first request is about to be sent."""
@@ -74,5 +76,6 @@ class Result:
             "cpu_ns": self.cpu_ns,
             "stamps": self.stamps,
             "upper": self.upper,
+            "which": self.which,
         }
         task.out.write_text(json.dumps(value))
