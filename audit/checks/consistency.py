@@ -47,10 +47,30 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
     if git is None:
         return  # the check of the history says so
     path = repository.data / CHECKPOINT_NAME
-    for change in (*git.changes(path), *git.uncommitted(path)):
-        if change.status != "D":
-            yield from _step(repository, git, change)
+    changes = [c for c in (*git.changes(path), *git.uncommitted(path)) if c.status != "D"]
+    for change in changes:
+        yield from _step(repository, git, change)
+    stepped = {change.commit for change in changes}
+    for commit in git.commits(repository.data / RUNS_NAME):
+        stated = git.at(commit, path) if commit not in stepped else None
+        if stated is not None:
+            yield from _covers(repository, git, commit, stated)
     yield from _published(repository, git)
+
+
+def _covers(repository: RepositoryView, git: Git, commit: str, stated: bytes) -> Iterator[Finding]:
+    """A commit that changed RUNS and left CHECKPOINT as it was."""
+    shown = repository.show(repository.data / CHECKPOINT_NAME)
+    where = f"commit {commit[:12]}"
+    try:
+        got = Checkpoint.parse(_text(stated))
+        want = Checkpoint.of(parse_runs(_text(git.at(commit, repository.data / RUNS_NAME) or b"")))
+    except FormatError as error:
+        yield UNCOVERED.at(shown, 0, f"{where}: {error.message}")
+        return
+    if got != want:
+        message = f"{where}: {UNCOVERED.title}"
+        yield UNCOVERED.at(shown, 0, message, _said(got), f"{_said(want)} (RUNS there)")
 
 
 def _step(repository: RepositoryView, git: Git, change: Change) -> Iterator[Finding]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 
 from audit.finding import Check, Code, Finding
 from audit.git import Change, Git
 from audit.repository import RepositoryView
+from audit.signature import allowed_signers_at, signatures_at
 from records.checkpoint import CHECKPOINT_NAME, RUNS_NAME
 from records.journal import EVENTS_NAME
 
@@ -23,7 +25,7 @@ REWRITTEN = Code(
     "error",
     "a record that git held was changed",
     "A journal may grow while its run is open, and RUNS by a line a run; nothing else below "
-    "records/data changes once it is committed.",
+    "records/data or records/signatures changes once it is committed.",
     "restore the file from the commit before",
 )
 UNKNOWN = Code(
@@ -48,10 +50,23 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
         return
     if git.is_shallow:
         yield UNKNOWN.at(repository.show(data), 0, "", "a shallow clone", "the whole history")
-    for change in git.changes(data):
+    for change in (*git.changes(data), *git.uncommitted(data)):
+        inside = PurePosixPath(change.path).relative_to(_below(git, data))
+        if len(inside.parts) == 1 and inside.name not in (RUNS_NAME, CHECKPOINT_NAME):
+            continue  # a note beside the runs is no record
         yield from _judge(repository, git, change)
-    for change in git.uncommitted(data):
+    # A signature is made once; of the list of signers only the loss says anything.
+    signatures, signers = signatures_at(data), allowed_signers_at(data)
+    for change in (*git.changes(signatures), *git.uncommitted(signatures)):
         yield from _judge(repository, git, change)
+    for change in (*git.changes(signers), *git.uncommitted(signers)):
+        if change.status == "D":
+            yield from _judge(repository, git, change)
+
+
+def _below(git: Git, path: Path) -> PurePosixPath:
+    """A path relative to the top of the work tree, as git writes it."""
+    return PurePosixPath(path.resolve().relative_to(git.top.resolve()).as_posix())
 
 
 def _judge(repository: RepositoryView, git: Git, change: Change) -> Iterator[Finding]:
@@ -59,9 +74,6 @@ def _judge(repository: RepositoryView, git: Git, change: Change) -> Iterator[Fin
     shown = repository.show(path)
     name = path.name
     where = change.commit if change.commit == "work tree" else f"commit {change.commit[:12]}"
-    inside = path.resolve().relative_to(repository.data.resolve())
-    if len(inside.parts) == 1 and name not in (RUNS_NAME, CHECKPOINT_NAME):
-        return  # a note beside the runs is no record
     if change.status == "A" or (name == CHECKPOINT_NAME and change.status == "M"):
         return
     if change.status == "D":
