@@ -32,6 +32,9 @@ class Places:
         program = PurePath(job.engine.launcher[0])
         if program.is_absolute():
             named.setdefault(str(program.parent.parent), "<engine>")
+        for part in job.engine.launcher[1:]:  # the reference server starts from the harness archive
+            if PurePath(part).is_absolute():
+                named.setdefault(str(PurePath(part).parent), "<harness>")
         kept = {path: name for path, name in named.items() if path.startswith("/")}
         pairs = sorted(kept.items(), key=lambda pair: (-len(pair[0]), pair[0]))
         return cls(tuple(pair for pair in pairs if pair[0] not in _COMMON))
