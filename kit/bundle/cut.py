@@ -50,9 +50,12 @@ def parse_size(text: str) -> int:
 def cut(packed: Sequence[Packed], part_bytes: int, out: Path, say: Say) -> tuple[Part, ...]:
     """Write the parts into `out`. ProvisionError: a file differs from what was announced."""
     cutter = _Cutter(out, part_bytes, say)
-    for block in _stream(packed):
-        cutter.write(block)
-    cutter.end_part()
+    try:
+        for block in _stream(packed):
+            cutter.write(block)
+        cutter.end_part()
+    finally:
+        cutter.close()
     return tuple(cutter.parts)
 
 
@@ -93,6 +96,11 @@ class _Cutter:
         self._file = None
         self._say(f"{name}: {self._size} bytes")
 
+    def close(self) -> None:
+        """Give up the part that is being written, if there is one."""
+        if self._file is not None:
+            self._file.close()
+
     def _name(self) -> str:
         return f"part-{len(self.parts):03d}"
 
@@ -101,8 +109,6 @@ class _Cutter:
 
 
 def _stream(packed: Sequence[Packed]) -> Iterator[bytes]:
-    if not packed:
-        return
     for one in packed:
         yield _header(one.content)
         state, size = hashlib.sha256(), 0

@@ -29,20 +29,23 @@ class Here:
     engine_cpus: tuple[int, ...]
 
 
-def write_job(template: Path, here: Here, *, new: bool) -> Job:
-    """Complete `template` into job.json below the root. FormatError where it is no template."""
+def write_job(template: Path, here: Here, *, new: bool) -> tuple[Job, bool]:
+    """Complete `template` into job.json below the root; the job, and whether it is another one.
+
+    FormatError where it is no template.
+    """
     target = here.root / bundle.JOB
     value = canonical.decode(template.read_bytes())
     begun = None if new else _begun(target)
     if begun is not None and begun == _completed(value, here, begun.run_id):
-        return begun
+        return begun, False
     plan_id = from_object(Job, value).plan.id
     now = datetime.datetime.now(datetime.timezone.utc)
     job = _completed(value, here, f"{now:%Y%m%dT%H%M%SZ}-{plan_id}-{secrets.token_hex(3)}")
     fresh = target.with_suffix(".partial")
     fresh.write_bytes(canonical.encode(to_object(job)))
     fresh.replace(target)
-    return job
+    return job, True
 
 
 def _begun(target: Path) -> Job | None:

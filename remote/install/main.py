@@ -78,7 +78,10 @@ def main(argv: Sequence[str]) -> int:
     harness.write_bytes((args.directory / bundle.HARNESS).read_bytes())
     sites = args.host_site or [str(path) for path in site_directories(Path(args.python))]
     places = Here(root, args.python, tuple(sites), *cpus)
-    job = write_job(args.directory / bundle.JOB, places, new=args.new_run)
+    begun = (root / bundle.JOB).exists()
+    job, fresh = write_job(args.directory / bundle.JOB, places, new=args.new_run)
+    if begun and fresh and not args.new_run:
+        steps.say("note: the job that was here differs from this one, so this is another run")
     _report(root, job, manifest, as_json=args.json)
     return 0
 

@@ -60,6 +60,9 @@ def _with_uv(uv: Path, python: str, site: Path) -> list[str]:
 
 
 def _with_pip(python: str, site: Path) -> list[str]:
+    """Where no uv was carried. pip leaves out what a wheel keeps under data/lib; the binding of the
+    engine, taken before anything is measured, then refuses it and names the file.
+    """
     argv = [python, "-I", "-m", "pip", "install", "--isolated", "--no-index", "--no-deps"]
     return [*argv, "--no-compile", "--no-cache-dir", "--quiet", "--target", str(site)]
 
