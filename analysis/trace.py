@@ -26,7 +26,11 @@ _LINE = re.compile(r"(.+?)(?:/events\.jsonl)?(?::([0-9]+))?")
 
 @dataclass(frozen=True, slots=True)
 class RunTrace:
-    """What stands beneath the windows of one run: digests, binding, driver."""
+    """What stands beneath the windows of one run: digests, binding, driver.
+
+    `bound`: what else the binding names by one word (image, manifest, interpreter). `models`: the
+    digest over the lines `<file> <digest>` of each model, in order of file.
+    """
 
     run: str
     seal: str
@@ -37,6 +41,7 @@ class RunTrace:
     engine_after: str
     lock: str
     lock_digest: str
+    bound: dict[str, str]
     models: dict[str, str]
     host: str
     driver: str
@@ -189,6 +194,7 @@ def _run(run: StudyRun, data: Path) -> RunTrace:
         str(after.digest) if after else "unbound",
         before.lock if before else "unbound",
         str(before.lock_digest) if before else "unbound",
+        {k: v for k, v in sorted((before.facts if before else {}).items()) if isinstance(v, str)},
         models,
         run.host_id,
         str(first.facts.get("driver", "absent")) if first else "unknown",

@@ -67,6 +67,8 @@ def _downwards(found: Trace) -> Iterator[str]:
         same = "the same" if run.engine_after == run.engine else run.engine_after
         yield f"    after      {same}"
         yield f"    lock       {run.lock_digest} (images/{run.lock})"
+        for name, value in run.bound.items():
+            yield f"    bound      {value} ({name})"
         for model, digest in sorted(run.models.items()):
             yield f"    model      {digest} ({model})"
         yield f"    host       {run.host}, driver {run.driver}"
