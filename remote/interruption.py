@@ -19,6 +19,11 @@ class Interruption:
     def __init__(self) -> None:
         self._shields = 0
         self._pending = ""
+        self._reason = ""
+
+    def explain(self, reason: str) -> None:
+        """Say beforehand why the next signal comes."""
+        self._reason = reason
 
     def install(self) -> None:
         """Take over SIGINT and SIGTERM."""
@@ -43,7 +48,8 @@ class Interruption:
 
     def _raise(self) -> None:
         name, self._pending = self._pending, ""
+        why = f"{self._reason}; " if self._reason else ""
         raise InterruptedRunError(
-            f"stopped by {name}; what was measured is kept",
+            f"{why}stopped by {name}; what was measured is kept",
             remedy="make reproduce  (continues this run at its next boot)",
         )

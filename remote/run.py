@@ -26,7 +26,7 @@ from records.job import Job
 from records.journal import Journal
 from records.run_directory import RunDirectory
 from records.seal import write_seal
-from remote import leftover
+from remote import leftover, spot_notice
 from remote.binding import bind_engine, bind_models
 from remote.boot import BootIdentity, run_boot
 from remote.calibration import calibrate
@@ -45,6 +45,7 @@ def main(job_path: str) -> int:
     job = from_object(Job, canonical.decode(Path(job_path).read_bytes()))
     interruption = Interruption()
     interruption.install()
+    spot_notice.watch(interruption, spot_notice.cloud())
     progress = carry_out(job, interruption, Path(sys.argv[0]))
     if progress.failed:
         print(f"{progress.failed} of the planned boots failed", file=sys.stderr)
