@@ -43,7 +43,11 @@ class GpuSummary:
 
 @dataclass(frozen=True, slots=True)
 class WindowEvidence:
-    """All that the rules look at; `calibrated_p99_ns` -1: this concurrency was not calibrated."""
+    """All that the rules look at.
+
+    `calibrated_p99_ns`: the error to reckon with (records.schema.Calibrated), -1 where this
+    concurrency was not calibrated.
+    """
 
     report: ClientReport
     counters: Counters
@@ -75,9 +79,7 @@ def _client_reasons(bounds: Bounds, seen: WindowEvidence) -> Iterator[str]:
     if seen.calibrated_p99_ns < 0:
         yield "calibration: this concurrency was not calibrated"
     if seen.calibrated_p99_ns > bounds.calibrated_p99_ns:
-        yield (
-            f"calibration: p99 error {seen.calibrated_p99_ns} ns, bound {bounds.calibrated_p99_ns}"
-        )
+        yield (f"calibration: error {seen.calibrated_p99_ns} ns, bound {bounds.calibrated_p99_ns}")
 
 
 def _server_reasons(seen: WindowEvidence) -> Iterator[str]:

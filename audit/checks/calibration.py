@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from audit.finding import Check, Code, Finding
 from audit.journal_scan import Event
 from audit.repository import RepositoryView
-from records.schema import Calibrated, RunResumed, WindowStarted
+from records.schema import Calibrated, RunResumed, WindowEnded, WindowStarted
 
 ABSENT = Code(
     "CALIB01",
@@ -44,13 +44,13 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
         shown = repository.show(run.directory.events)
         plan = scan.started.plan
         concurrency = {window.id: window.load.concurrency for window in plan.windows}
-        calibrated: set[int] = set()
+        calibrated: dict[int, str] = {}
         for event in scan.events:
             value = event.value
             if isinstance(value, RunResumed):
-                calibrated = set()
+                calibrated = {}
             elif isinstance(value, Calibrated):
-                calibrated.add(value.concurrency)
+                calibrated[value.concurrency] = value.report.stamps
                 yield from _figures(shown, event)
                 want_ns = plan.calibration.step_gap_ms * 1_000_000
                 if value.step_gap_ns != want_ns:
@@ -63,6 +63,12 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
                     got = ", ".join(str(c) for c in sorted(calibrated)) or "none"
                     message = f"boot {value.boot}, window {value.window}: {ABSENT.title}"
                     yield ABSENT.at(shown, event.line, message, got, str(want))
+            elif isinstance(value, WindowEnded):
+                stamps = calibrated.get(concurrency.get(value.window, 0), value.report.stamps)
+                if value.report.stamps != stamps:
+                    message = f"boot {value.boot}, window {value.window}: {OTHER_STAMPS.title}"
+                    got = f"stamps by {value.report.stamps}"
+                    yield OTHER_STAMPS.at(shown, event.line, message, got, f"by {stamps}")
 
 
 def _figures(shown: str, event: Event) -> Iterator[Finding]:

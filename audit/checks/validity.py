@@ -76,7 +76,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
         for event in scan.events:
             value = event.value
             if isinstance(value, Calibrated):
-                calibrated[value.concurrency] = value.error_p99_ns
+                calibrated[value.concurrency] = value.bound_ns
             elif isinstance(value, WindowEnded):
                 plan = scan.started.plan
                 beyond = _beyond(plan, scan, value, calibrated)
@@ -120,7 +120,7 @@ def _beyond(
     concurrency = next((w.load.concurrency for w in plan.windows if w.id == window.window), 0)
     error_ns = calibrated.get(concurrency, -1)
     if error_ns < 0 or error_ns > bounds.calibrated_p99_ns:
-        found["calibration"] = f"p99 error {error_ns} ns, bound {bounds.calibrated_p99_ns}"
+        found["calibration"] = f"error {error_ns} ns, bound {bounds.calibrated_p99_ns}"
     count = scan.requests.get((window.boot, window.window), RequestCount())
     if count.short:
         found["short-responses"] = f"{count.short} short responses"

@@ -305,6 +305,18 @@ RUNS: dict[str, tuple[Shape, set[str]]] = {
         {"CALIB01", "VOID01"},
     ),
     "other step gap": (Shape(edit=change(schema.Calibrated, step_gap_ns=1)), {"CALIB02"}),
+    "user stamps after kernel stamps": (
+        Shape(edit=change(schema.WindowEnded, report=report_with(stamps="user"))),
+        {"CALIB02"},
+    ),
+    "user stamps count with the largest error": (
+        Shape(
+            edit=change(
+                schema.Calibrated, report=report_with(stamps="user"), error_max_ns=5_000_000
+            )
+        ),
+        {"CALIB02", "VOID01"},
+    ),
     "bad calibration": (
         Shape(edit=change(schema.Calibrated, error_p99_ns=5_000_000, error_max_ns=5_000_000)),
         {"VOID01"},

@@ -1,4 +1,4 @@
-"""A window of 1.5 million chunks: memory as for one of an eighth of it, the rest on disk, then gone.
+"""A window of 1.5 million chunks: memory as for an eighth of it, the rest on disk, then gone.
 
 A window of hours differs from this one in its number of chunks alone: two hours at 10,000 chunks/s
 are 72 million, of which the process holds what is here held of 1.5 million.
