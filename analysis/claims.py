@@ -85,6 +85,28 @@ NAMED: tuple[Claim, ...] = (
 )
 
 
+def arms_of_claims(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """The arms of the plan that each named claim of it is made of, in the plan's order."""
+    found = {}
+    for claim in NAMED:
+        if claim.study == plan.id:
+            used = set(_words(claim.function))
+            found[claim.id] = tuple(arm.id for arm in plan.arms if arm.id in used)
+    return found
+
+
+def _words(value: object) -> Iterator[str]:
+    """Every text that is bound in a claim's function, at any depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, partial):
+        for one in (*value.args, *value.keywords.values()):
+            yield from _words(one)
+    elif isinstance(value, tuple):
+        for one in value:
+            yield from _words(one)
+
+
 def claims_of(study: str, plan: Plan) -> tuple[Claim, ...]:
     """The claims that a study has by its plan: for each arm, window, pair of arms, concurrency."""
     return (

@@ -1,12 +1,17 @@
-"""`kit plan list` and `kit plan show`."""
+"""`kit plan list`, `kit plan show` and `kit plan cost`."""
 
 from __future__ import annotations
 
+from decimal import Decimal, InvalidOperation
+
 import click
 
+from analysis.claims import arms_of_claims
+from kit.doctor.needs import needs_of
 from kit.follow import duration
 from kit.options import find_plan, home, json_option
 from kit.output import print_json, print_table
+from kit.plan_cost import Cost, Tariff, cost_of, rows_by_claim
 from kit.plan_view import expected_s, overview, window_text
 from records.plan import boot_order
 
@@ -77,3 +82,81 @@ def show(name: str, as_json: bool) -> None:
         f"{', ' + ' '.join(need.cpu_flags) if need.cpu_flags else ''}"
         f"{gpu if need.gpu_memory_mib else ', no GPU'}"
     )
+
+
+def _price(_ctx: click.Context, _param: click.Parameter, text: str) -> Decimal:
+    try:
+        price = Decimal(text)
+    except InvalidOperation:
+        price = Decimal("NaN")
+    if not price.is_finite() or price < 0:
+        raise click.BadParameter("want a price per hour, as in 0.80")
+    return price
+
+
+@command.command("cost")
+@click.argument("name", default="smoke-cpu")
+@click.option("--price", required=True, callback=_price, metavar="PER_HOUR", help="As in 0.80.")
+@click.option(
+    "--link-mbps", default=500, show_default=True, type=click.IntRange(min=1),
+    help="The rented host's downlink in Mbit/s.",
+)  # fmt: skip
+@json_option
+def cost(name: str, price: Decimal, link_mbps: int, as_json: bool) -> None:
+    """What a plan costs at a price per hour: pull, boots, windows, total; by arm and by claim.
+
+    By the plan's own estimates and the sizes in the locks. A claim's price is that of measuring it
+    alone; in one run the claims share their arms.
+
+    \b
+    Example:
+      kit plan cost l4-confounds --price 0.80
+    """
+    here = home()
+    plan = find_plan(here, name)
+    needs = needs_of(here, plan)
+    tariff = Tariff(price, link_mbps, needs.layers_bytes, needs.models_bytes)
+    found = cost_of(plan, tariff)
+    claims = rows_by_claim(found, arms_of_claims(plan), tariff)
+    if as_json:
+        print_json(_cost_object(plan.id, found, tariff, claims))
+        return
+    click.echo(f"{plan.id} at {price} per hour, {link_mbps} Mbit/s\n")
+    print_table(
+        ("part", "count", "time", "cost"),
+        [(i.what, i.count, duration(i.seconds), tariff.money(i.seconds)) for i in found.items]
+        + [("total", "", duration(found.seconds), tariff.money(found.seconds))],
+    )
+    if not needs.layers_bytes and plan.engine.lock.startswith("images"):
+        click.echo("the pull is not counted: the image lock is not resolved; try: kit images lock")
+    click.echo()
+    print_table(
+        ("arm", "boots", "time", "cost"),
+        [(a.arm, a.boots, duration(a.seconds), tariff.money(a.seconds)) for a in found.arms],
+    )
+    if claims:
+        click.echo()
+        print_table(
+            ("claim, alone", "arms", "time", "cost"),
+            [(claim, arms, duration(s), money) for claim, arms, s, money in claims],
+        )
+
+
+def _cost_object(
+    plan: str, found: Cost, tariff: Tariff, claims: list[tuple[str, str, int, Decimal]]
+) -> dict[str, object]:
+    def priced(seconds: int) -> dict[str, object]:
+        return {"seconds": seconds, "cost": str(tariff.money(seconds))}
+
+    return {
+        "plan": plan,
+        "price_per_hour": str(tariff.price),
+        "link_mbps": tariff.link_mbps,
+        "items": [{"what": i.what, "count": i.count, **priced(i.seconds)} for i in found.items],
+        "arms": [{"arm": a.arm, "boots": a.boots, **priced(a.seconds)} for a in found.arms],
+        "claims": [
+            {"claim": claim, "arms": arms.split(", "), **priced(seconds)}
+            for claim, arms, seconds, _ in claims
+        ],
+        "total": priced(found.seconds),
+    }
