@@ -98,11 +98,12 @@ class SshConnection:
         chain = login(self.destination, self.meeting)
         try:
             sftp = paramiko.SFTPClient.from_transport(chain[-1])
-        except (paramiko.SSHException, EOFError) as error:
+        except (paramiko.SSHException, paramiko.SFTPError, EOFError) as error:
             close(chain)
             raise NoSshServerError(
-                f"{self.destination.typed}: its SSH server has no SFTP subsystem ({error})",
-                "install sftp-server there (Debian: openssh-sftp-server)",
+                f"{self.destination.typed}: its SSH server offers no working SFTP ({error})",
+                "install sftp-server there (Debian: openssh-sftp-server); a shell whose start-up "
+                "files print something breaks it, too",
             ) from error
         assert sftp is not None  # noqa: S101 - from_transport gives None for no channel alone
         channel = sftp.get_channel()

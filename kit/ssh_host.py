@@ -204,11 +204,16 @@ class SshHost:
     def _ask(self) -> _Hello:
         for python in self._pythons:
             done = self.run((python, "-I", "-S", "-c", _HELLO))
-            # The last line: a start-up file of the shell may print before it.
-            line = (done.stdout.strip().splitlines() or [""])[-1]
-            if done.status != 0 or not line.startswith("kit-hello "):
+            noise, hello, answer = done.stdout.partition("kit-hello ")
+            if done.status != 0 or not hello:
                 continue
-            fits, program, directory, user_home = json.loads(line.removeprefix("kit-hello "))
+            if noise:
+                raise HostUnfitError(
+                    f"{self.name}: its shell prints before each command: {noise.strip()[:80]!r}; "
+                    "that would be taken for the command's answer",
+                    "let its start-up files (~/.bashrc) print in interactive shells only",
+                )
+            fits, program, directory, user_home = json.loads(answer)
             if fits:
                 chosen = self.spec.directory or directory or f"{user_home}/{_OWN_DIRECTORY}"
                 return _Hello(program, Path(chosen))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -14,6 +15,7 @@ import pytest
 from ssh_kit import SshKit, name_of
 from sshd import Sshd, free_port, keygen, program, running, wait_for
 
+from kit.host import HostSpec
 from kit.known_hosts import Meeting
 from kit.ssh_config import read_config, resolve
 from kit.ssh_host import SshHost
@@ -293,6 +295,40 @@ def test_a_line_that_does_not_come_back_says_that_the_work_goes_on(
         host.run(("true",))
     sshd.start()
     assert host.run(("true",)).status == 0
+
+
+def test_a_line_that_falls_silent_is_taken_for_lost(
+    host: SshHost, sshd: Sshd, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("kit.ssh_connection._QUIET_S", 2.0)
+    (tmp_path / "x").write_bytes(b"still there")
+    assert host.read(tmp_path / "x") == b"still there"
+    silent = sshd.sessions()
+    for pid in silent:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        assert host.read(tmp_path / "x") == b"still there"
+        assert set(sshd.sessions()) - set(silent)
+    finally:
+        for pid in silent:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_a_server_without_sftp_is_named(sshd: Sshd, kit: SshKit) -> None:
+    sshd.stop()
+    sshd.start("Subsystem other /bin/false")
+    done = kit.call("status", "--host", name_of(sshd), "--accept-new")
+    assert done.returncode == NoSshServerError.exit_code
+    assert "no working SFTP" in done.stderr
+
+
+def test_a_shell_that_prints_is_named(host: SshHost, sshd: Sshd, tmp_path: Path) -> None:
+    noisy = tmp_path / "python3"
+    noisy.write_text('#!/bin/sh\necho Welcome to this machine\nexec python3 "$@"\n')
+    noisy.chmod(0o755)
+    loud = SshHost(host.destination, host.connection.meeting, spec=HostSpec(python=str(noisy)))
+    with pytest.raises(HostUnfitError, match="Welcome to this machine"):
+        assert loud.python
 
 
 def test_a_host_without_python_is_named(sshd: Sshd, tmp_path: Path, kit: SshKit) -> None:
