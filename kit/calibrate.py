@@ -1,22 +1,23 @@
-"""Calibrate the client on this machine, through the very archive that a run would use.
+"""Calibrate the client on a host, through the very archive that a run would use there.
 
 Invariant: nothing is recorded; the verdict uses the plan's own bound.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kit.home import Home
-from kit.launch import Say, build_harness
+from kit.host import Host
+from kit.launch import Say, bring_harness, build_harness
 from records import canonical
 from records.decode import from_object
-from records.errors import CalibrationError
+from records.errors import CalibrationError, FormatError
 from records.plan import Plan
 from records.schema import Calibrated
+
+_SPARE_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,36 +29,35 @@ class Asked:
     user_stamps: bool = False
 
 
-def calibrate(home: Home, plan: Plan, asked: Asked, say: Say) -> list[Calibrated]:
-    """What the plan's calibration says of this machine. CalibrationError where it cannot be had."""
-    harness, digest = build_harness(home)
+def calibrate(home: Home, host: Host, plan: Plan, asked: Asked, say: Say) -> list[Calibrated]:
+    """What the plan's calibration says of the host. CalibrationError where it cannot be had."""
+    archive, digest = build_harness(home)
     say(f"harness {digest}")
-    home.path.mkdir(parents=True, exist_ok=True)
+    harness = bring_harness(home, host, archive)
     how = plan.calibration
-    argv = [sys.executable, "-I", "-S", str(harness), "calibrate", "--scratch", str(home.path)]
-    argv += ["--step-gap-ms", str(how.step_gap_ms), "--output-tokens", str(how.output_tokens)]
-    argv += ["--requests-per-stream", str(how.requests_per_stream)]
-    for concurrency in asked.concurrencies:
-        argv += ["--concurrency", str(concurrency)]
+    options = ["--step-gap-ms", str(how.step_gap_ms), "--output-tokens", str(how.output_tokens)]
+    options += ["--requests-per-stream", str(how.requests_per_stream)]
     for cpu in asked.cpus:
-        argv += ["--cpu", str(cpu)]
+        options += ["--cpu", str(cpu)]
     if asked.user_stamps:
-        argv.append("--user-stamps")
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-        assert child.stdout is not None  # noqa: S101 - opened as pipes just above
-        assert child.stderr is not None  # noqa: S101
-        said = []
-        for line in child.stderr:
-            said.append(line.rstrip())
-            say(said[-1])
-        printed = child.stdout.read()
-    if child.returncode != 0:
-        cause = next((line for line in said if line.startswith("error: ")), "see above")
-        raise CalibrationError(
-            f"the calibration ended with status {child.returncode}: {cause}",
-            remedy="correct the cause, then: kit calibrate",
-        )
-    return [from_object(Calibrated, value) for value in canonical.decode(printed.strip().encode())]
+        options.append("--user-stamps")
+    # Each chunk may come half a gap late, the first one up to a whole gap (remote/calibration.py).
+    longest_ms = how.requests_per_stream * (how.output_tokens + 1) * how.step_gap_ms * 3 // 2
+    events = []
+    for concurrency in asked.concurrencies:
+        say(f"calibrating the client on {host.name} at concurrency {concurrency}")
+        argv = [host.python, "-I", "-S", str(harness), "calibrate", *options]
+        argv += ["--concurrency", str(concurrency)]
+        done = host.run(argv, timeout_s=_SPARE_S + longest_ms // 1000)
+        if done.status != 0:
+            causes = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+            raise CalibrationError(
+                f"the calibration ended with status {done.status}: "
+                f"{causes[0].removeprefix('error: ') if causes else done.stderr.strip()[-200:]}",
+                remedy="correct the cause, then: kit calibrate",
+            )
+        events += _decoded(done.stdout)
+    return events
 
 
 def concurrencies(plan: Plan) -> tuple[int, ...]:
@@ -75,3 +75,14 @@ def require_within(plan: Plan, events: Sequence[Calibrated]) -> None:
             f"the client errs by {at}; plan {plan.id} allows {bound_ns / 1e6:.3f} ms",
             remedy="use an idle host, or give the client processors of its own: --client-cpus",
         )
+
+
+def _decoded(printed: str) -> list[Calibrated]:
+    try:
+        values = canonical.decode(printed.strip().encode())
+        return [from_object(Calibrated, value) for value in values]
+    except FormatError as error:
+        raise CalibrationError(
+            f"the host answered what is no calibration: {error.message}",
+            remedy="kit doctor looks for what speaks in between",
+        ) from error

@@ -22,7 +22,7 @@ from records.errors import KitError
 # The help stands here so that `kit --help` need not import every verb.
 VERBS = {
     "plan": "Show plans: arms, order of boots, expected duration.",
-    "calibrate": "What this host does to the client's time stamps.",
+    "calibrate": "What a host does to the client's time stamps.",
     "reproduce": "Run a plan, bring its records home, write the tables.",
     "run": "Start or resume a plan's run, and follow it.",
     "status": "Where each run stands.",

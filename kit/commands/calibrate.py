@@ -5,26 +5,30 @@ from __future__ import annotations
 import click
 
 from kit.calibrate import Asked, calibrate, concurrencies, require_within
-from kit.options import find_plan, home, json_option, plan_option
+from kit.options import find_plan, home, json_option, open_host, plan_option
 from kit.output import print_json, print_table, say
 from records.cpu_list import parse_cpus
 from records.decode import to_object
 
 
 @click.command()
+@click.argument("host_name", default="", metavar="[HOST]")
 @plan_option
 @click.option("--concurrency", type=click.IntRange(1), multiple=True, help="Default: the plan's.")
 @click.option("--client-cpus", default="", help="Processors for the client, such as 14,15.")
+@click.option("--accept-new", is_flag=True, help="On first contact, pin the host's key.")
 @click.option("--user-stamps", is_flag=True, help="Stamp as where the kernel gives no stamps.")
 @json_option
 def command(
+    host_name: str,
     plan_name: str,
     concurrency: tuple[int, ...],
     client_cpus: str,
+    accept_new: bool,
     user_stamps: bool,
     as_json: bool,
 ) -> None:
-    """Measure the client on this machine against a server whose send times are known.
+    """Measure the client on a host against a server whose send times are known.
 
     Every run does this at its head; this verb does it without a run. An error beyond the plan's
     bound is told by the exit code.
@@ -32,12 +36,13 @@ def command(
     \b
     Example:
       kit calibrate
-      kit calibrate --plan l4-confounds --concurrency 64 --json
+      kit calibrate user@gpu --plan l4-confounds --json
     """
     here = home()
     plan = find_plan(here, plan_name)
     asked = Asked(concurrency or concurrencies(plan), parse_cpus(client_cpus), user_stamps)
-    events = calibrate(here, plan, asked, say)
+    host = open_host(here, host_name, accept_new=accept_new)
+    events = calibrate(here, host, plan, asked, say)
     bound_ns = plan.bounds.calibrated_p99_ns
     if as_json:
         print_json(
