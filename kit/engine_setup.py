@@ -6,6 +6,7 @@ describes, is bound by the harness archive that it comes in.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from kit.host_facts import HostFacts
 from kit.models import ModelLock, materialise, read_model_lock
 from kit.wheels import install_engine, site_packages
 from records.digest import Digest
-from records.errors import ProvisionError
+from records.errors import PlanError, ProvisionError
 from records.job import EngineOnHost, ModelOnHost
 from records.plan import Plan
 
@@ -41,6 +42,17 @@ def require_locked(home: Home, plan: Plan) -> None:
         lock = _model_lock(home)
         for model in plan.models:
             lock.model(model)
+
+
+def require_version(lock: str, plan: Plan) -> None:
+    """PlanError where the lock pins another version of the engine than the plan is for."""
+    pinned = re.search(r"^vllm(?:-cpu)?==([^\s\\;]+)", lock, re.MULTILINE)
+    if pinned and pinned[1] != plan.engine.version:
+        raise PlanError(
+            f"plan {plan.id} is for vLLM {plan.engine.version}, "
+            f"images/{plan.engine.lock} holds {pinned[1]}",
+            remedy="name the lock of that version in the plan, or correct the version",
+        )
 
 
 def needs(plan: Plan) -> frozenset[str]:
@@ -71,6 +83,7 @@ def set_up(
             "from which this version cannot install",
             remedy="use a plan with a wheel lock: kit plan list",
         )
+    require_version(lock_path.read_text(encoding="utf-8"), plan)
     there, lock = host.home(home), _model_lock(home)
     if host.spec.site:
         return _installed(home, host, plan, lock_path)

@@ -149,6 +149,9 @@ def _live(context: Context, boot: BootIdentity, engine: EngineProcess, spec: Eng
     context.record(warmup.warm(context, booted))
     decisions = adapter.read_log(engine.log_path.read_bytes())
     version = json.loads(get(listen, adapter.version_path))["version"]
+    wanted = context.plan.engine.version
+    if not context.job.synthetic and version != wanted:
+        raise EngineBootError(f"the engine is version {version}, the plan is for {wanted}")
     context.record(
         schema.EngineDecided(boot.id, str(version), context.redact_value(to_object(decisions)))
     )

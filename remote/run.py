@@ -11,6 +11,7 @@ import platform
 import pwd
 import socket
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from remote.context import Context
 from remote.engine.adapter import Adapter
 from remote.engine.adapters import ADAPTERS
 from remote.host.facts import probe
+from remote.host_lock import default_path, sole_run
 from remote.interruption import Interruption
 from remote.progress import Progress
 from remote.prompts.source import request_source
@@ -61,7 +63,7 @@ def carry_out(job: Job, interruption: Interruption, harness: Path) -> Progress:
     Path(job.scratch).mkdir(parents=True, exist_ok=True)
     directory.path.mkdir(parents=True, exist_ok=True)
     harness_digest = _digest_of(harness)
-    with _open(directory) as journal:
+    with _sole(job), _open(directory) as journal:
         progress = Progress.of(directory.read())
         context = Context(
             job, journal, _adapter(job), interruption, harness_digest, _private_names(job)
@@ -74,6 +76,14 @@ def carry_out(job: Job, interruption: Interruption, harness: Path) -> Progress:
             write_seal(directory.path, job.run_id, state)
     context.say(f"run {job.run_id}: sealed")
     return progress
+
+
+def _sole(job: Job) -> AbstractContextManager[None]:
+    """The host for this run alone. Several hosts on one machine, as in tests, name their locks."""
+    if job.synthetic:
+        return nullcontext()
+    path = os.environ.get("KIT_HOST_LOCK")
+    return sole_run(job.run_id, Path(path) if path else default_path())
 
 
 def _open(directory: RunDirectory) -> Journal:

@@ -1,0 +1,72 @@
+"""One measuring run a host: two at once would each measure the other.
+
+Invariant: the lock dies with its process, whatever ends that; it is held from before the first
+observation to after the last. Synthetic runs measure nothing and need none.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from records.errors import RunBusyError
+
+_NAME = "spec-fp8-reproduction-kit.lock"
+
+
+def default_path() -> Path:
+    """The same file for every user and every working directory of this host."""
+    return Path(tempfile.gettempdir()) / _NAME
+
+
+@contextmanager
+def sole_run(run_id: str, path: Path) -> Iterator[None]:
+    """Hold the host for this run. RunBusyError names the run that holds it already."""
+    fd = _open(path)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            other = os.pread(fd, 200, 0).decode("utf-8", "replace").strip() or "another run"
+            raise RunBusyError(
+                f"{other} is being measured on this host; two at once would disturb each other",
+                remedy="wait for it (kit status), or stop it: kit stop",
+            ) from None
+        _sign(path, run_id)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _open(path: Path) -> int:
+    """Open without O_CREAT first: the kernel refuses that on others' files in a sticky directory
+    (sysctl fs.protected_regular), and a lock needs no more than reading.
+    """
+    for _ in range(2):
+        try:
+            return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            _create(path)
+    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+def _create(path: Path) -> None:
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    except FileExistsError:
+        return
+    os.fchmod(fd, 0o644)
+    os.close(fd)
+
+
+def _sign(path: Path, run_id: str) -> None:
+    """Leave the run's name for whoever is refused; only the file's owner can."""
+    try:
+        with path.open("w") as file:
+            file.write(f"run {run_id}\n")
+    except PermissionError:
+        return
