@@ -9,11 +9,11 @@ from records.errors import PlanError
 
 
 def parse_cpus(text: str) -> tuple[int, ...]:
-    """Read a list of processors such as "0-3,8" (cpuset(7), "List format"); "" is no list."""
+    """Read a list such as "0-3,8" (cpuset(7), "List format"); "" is no list. Else PlanError."""
     cpus: set[int] = set()
     for part in text.split(",") if text else ():
         first, dash, last = part.partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise PlanError(f"not a list of processors: {text!r}", "write it as in 0-3,8")
+            raise PlanError(f"not a list of numbers: {text!r}", "write it as in 0-3,8")
         cpus.update(range(int(first), int(last or first) + 1))
     return tuple(sorted(cpus))

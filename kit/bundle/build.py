@@ -67,7 +67,7 @@ def build(
     ProvisionError: a wheel or model cannot be had, or the lock does not fit the host.
     ForeignDirectoryError: `out` holds something else.
     """
-    _clear(out)
+    _require_ours(out)
     harness, harness_digest = build_harness(home)
     wheels, target = _NO_WHEELS, None
     if plan.engine.name != REFERENCE:
@@ -78,6 +78,7 @@ def build(
         target = replace(host.target, glibc=glibc)
     job = template_for(home, plan, harness_digest)
     packed = [*_wheel_files(wheels), *_model_files(home, plan, say), *_prompt_files(home, plan)]
+    _clear(out)
     parts = cut(packed, part_bytes, out, say)
     small = {
         bundle.HARNESS: harness.read_bytes(),
@@ -104,15 +105,19 @@ def build(
     return Built(out, manifest, wheels)
 
 
-def _clear(out: Path) -> None:
-    """Make `out`, or empty it where it is a bundle, finished or not."""
-    out.mkdir(parents=True, exist_ok=True)
+def _require_ours(out: Path) -> None:
+    """ForeignDirectoryError where `out` holds anything but a bundle, finished or not."""
     ours = {bundle.MANIFEST, bundle.HARNESS, bundle.STARTER, bundle.JOB}
-    found = sorted(out.iterdir())
-    for path in found:
+    for path in sorted(out.iterdir()) if out.is_dir() else ():
         if path.name.removesuffix(".partial") not in ours and not path.match("part-[0-9]*"):
             raise ForeignDirectoryError(f"{path} is not of a bundle", "name an empty --out")
-    for path in found:
+
+
+def _clear(out: Path) -> None:
+    """Make `out`, or empty it, the manifest first: without one there is no bundle."""
+    out.mkdir(parents=True, exist_ok=True)
+    (out / bundle.MANIFEST).unlink(missing_ok=True)
+    for path in out.iterdir():
         path.unlink()
 
 

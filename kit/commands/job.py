@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import click
@@ -10,7 +11,7 @@ import click
 from kit import prompt_files
 from kit.launch import build_harness, new_run_id
 from kit.offline_host import OfflineHost, job_for
-from kit.options import find_plan, home, json_option, plan_option
+from kit.options import blocks_option, find_plan, home, json_option, plan_option
 from kit.output import print_json
 from records import canonical
 from records.decode import to_object
@@ -27,6 +28,7 @@ from records.decode import to_object
 )  # fmt: skip
 @click.option("--client-cpus", default="", help="Processors for the client, such as 14,15.")
 @click.option("--engine-cpus", default="", help="Processors for the engine, such as 0-13.")
+@blocks_option
 @json_option
 def command(
     plan_name: str,
@@ -36,24 +38,27 @@ def command(
     site: tuple[PurePosixPath, ...],
     client_cpus: str,
     engine_cpus: str,
+    blocks: tuple[int, ...],
     as_json: bool,
 ) -> None:
     """Write the harness and a job for a host that this machine cannot reach.
 
-    Carry both there and run: python3 -I -S harness.pyz run job.json. The same command continues a
-    run that was stopped. Bring the run directory back and take it in with kit fetch-records --from.
+    The engine and the models get there by other means; kit bundle carries them too, to the same
+    places below ROOT. Carry both files there and run: python3 -I -S harness.pyz run job.json. The
+    same command continues a run that was stopped. Bring the run directory back and take it in with
+    kit fetch-records --from.
 
     \b
     Example:
       kit job --plan sm90-pilot --out carry --root /root/kit --python /usr/bin/python3 \\
-          --site /root/site --client-cpus 14,15 --engine-cpus 0-13
+          --site /root/kit/site --client-cpus 14,15 --engine-cpus 0-13
     """
     here = home()
     plan = find_plan(here, plan_name)
     host = OfflineHost(root, python, site, client_cpus, engine_cpus)
     run_id = new_run_id(plan, datetime.datetime.now(datetime.timezone.utc))
     archive, digest = build_harness(here)
-    job = job_for(here, plan, run_id, host, digest)
+    job = replace(job_for(here, plan, run_id, host, digest), blocks=blocks)
     out.mkdir(parents=True, exist_ok=True)
     (out / "harness.pyz").write_bytes(archive.read_bytes())
     (out / "job.json").write_bytes(canonical.encode(to_object(job)))

@@ -20,13 +20,14 @@ from records.job import Job
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What the host decides. Empty processors: as the template says."""
+    """What the host decides. Empty processors or blocks: as the template says."""
 
     root: Path
     python: str
     host_sites: tuple[str, ...]
     client_cpus: tuple[int, ...]
     engine_cpus: tuple[int, ...]
+    blocks: tuple[int, ...]
 
 
 def write_job(template: Path, here: Here, *, new: bool) -> tuple[Job, bool]:
@@ -69,6 +70,7 @@ def _completed(value: Any, here: Here, run_id: str) -> Job:
         job,
         client_cpus=here.client_cpus or job.client_cpus,
         engine_cpus=here.engine_cpus or job.engine_cpus,
+        blocks=here.blocks or job.blocks,
     )
 
 

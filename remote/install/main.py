@@ -43,6 +43,7 @@ def parser() -> argparse.ArgumentParser:
                    "the host's distributions; repeatable [those of the interpreter]")  # fmt: skip
     p.add_argument("--client-cpus", default="", help="processors for the client, such as 14,15")
     p.add_argument("--engine-cpus", default="", help="processors for the engine, such as 0-13")
+    p.add_argument("--blocks", default="", help="only these blocks of the plan, such as 1,3 [all]")
     p.add_argument("--bundle", default="", metavar="DIGEST", help="refuse any other bundle")
     p.add_argument("--new-run", action="store_true", help="a new run even if one was begun")
     p.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -53,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
     """Install; prints the command that starts the run, and nothing else, on stdout."""
     args = parser().parse_args(argv)
     steps = _Steps()
-    cpus = parse_cpus(args.client_cpus), parse_cpus(args.engine_cpus)
+    chosen = (parse_cpus(text) for text in (args.client_cpus, args.engine_cpus, args.blocks))
     manifest = read_manifest(args.directory)
     if args.bundle and Digest.parse(args.bundle) != manifest.digest:
         raise BundleDamagedError(
@@ -77,7 +78,7 @@ def main(argv: Sequence[str]) -> int:
     harness = root / bundle.HARNESS
     harness.write_bytes((args.directory / bundle.HARNESS).read_bytes())
     sites = args.host_site or [str(path) for path in site_directories(Path(args.python))]
-    places = Here(root, args.python, tuple(sites), *cpus)
+    places = Here(root, args.python, tuple(sites), *chosen)
     begun = (root / bundle.JOB).exists()
     job, fresh = write_job(args.directory / bundle.JOB, places, new=args.new_run)
     if begun and fresh and not args.new_run:

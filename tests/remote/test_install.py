@@ -114,7 +114,11 @@ def test_the_same_command_again_keeps_everything_and_the_run(
     assert job_in(root) == first
     assert (root / "site" / "alpha" / "__init__.py").stat().st_ctime_ns == stamp
     assert start_install(carry, root, "--new-run", python=python).returncode == 0
-    assert job_in(root).run_id != first.run_id
+    second = job_in(root)
+    assert second.run_id != first.run_id
+    part = start_install(carry, root, "--blocks", "2", python=python)
+    assert "so this is another run" in part.stderr
+    assert (job_in(root).blocks, second.blocks) == ((2,), ())
 
 
 def test_parts_may_arrive_one_by_one(tmp_path: Path, carry: Path, python: str) -> None:
