@@ -126,9 +126,10 @@ class RunState:
         return f"engine bound {event.phase} the boots: {event.digest}"
 
     def _calibrated(self, event: schema.Calibrated) -> str:
+        which = "p99" if event.report.stamps == "kernel" else "no kernel stamps here, largest"
         return (
             f"client calibrated at concurrency {event.concurrency}: "
-            f"p99 error {event.error_p99_ns / 1e6:.3f} ms"
+            f"{which} error {event.bound_ns / 1e6:.3f} ms"
         )
 
     def _boot_started(self, event: schema.BootStarted) -> str:
