@@ -5,6 +5,7 @@ Invariant: every boot that was started and every window that was begun is counte
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from analysis.reading import Boot, Run
@@ -25,6 +26,8 @@ _DECISIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("model runner", ("model_runner",)),
     ("compile cache", ("compile_cache", "state")),
 )
+# A reason of remote/validity.py that names a value, its unit and its bound.
+_BOUNDED = re.compile(r"(.*?)(\d+) (ppm|ns)(.*), bound (\d+)")
 
 
 def decisions_table(runs: Sequence[Run]) -> Table:
@@ -45,6 +48,8 @@ def decisions_table(runs: Sequence[Run]) -> Table:
                 "Read from the engine's own log. It logs a decision once per distinct text, so "
                 '"same or unlogged" for a draft model is all that can be said.'
             ),
+            '"unlogged": this build of the engine does not log it.',
+            "Chosen: how the backend was chosen, by the engine itself or by the arm's option.",
         ),
         (
             *words("arm"),
@@ -112,7 +117,13 @@ def void_table(runs: Sequence[Run]) -> Table:
                 rows.append((run.run_id, boot.started.boot, boot.started.arm, MISSING, cause))
             for window in boot.windows:
                 rows += [
-                    (run.run_id, boot.started.boot, boot.started.arm, window.window.id, reason)
+                    (
+                        run.run_id,
+                        boot.started.boot,
+                        boot.started.arm,
+                        window.window.id,
+                        reason_text(reason),
+                    )
                     for reason in window.void
                 ]
     return Table(
@@ -145,7 +156,16 @@ def calibration_table(runs: Sequence[Run]) -> Table:
     return Table(
         "calibration",
         "The client against a server of known schedule",
-        ("Error: receive stamp minus the server's own send stamp.",),
+        (
+            "Error: receive stamp minus the server's own send stamp.",
+            "Server late: how far behind its schedule the server itself sent.",
+            (
+                "Stamps: kernel, taken as the bytes arrived; user, taken when the client read "
+                "them, which is later by an unknown time."
+            ),
+            "Merged: chunks that came in one read with a later one; their times are upper bounds.",
+            "Capacity: chunks over the client's busiest CPU time, extrapolated to one full core.",
+        ),
         (
             *words("run", "host"),
             Column("concurrency"),
@@ -161,6 +181,16 @@ def calibration_table(runs: Sequence[Run]) -> Table:
         ),
         tuple(rows),
     )
+
+
+def reason_text(reason: str) -> str:
+    """A recorded reason for people: millionths as percent, nanoseconds as ms."""
+    match = _BOUNDED.fullmatch(reason)
+    if match is None:
+        return reason
+    before, value, unit, after, bound = match.groups()
+    scale, name = (10_000, "%") if unit == "ppm" else (1_000_000, "ms")
+    return f"{before}{int(value) / scale:.2f} {name}{after}, bound {int(bound) / scale:.2f} {name}"
 
 
 def _fact(facts: dict[str, object], path: tuple[str, ...]) -> str:

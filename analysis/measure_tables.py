@@ -18,9 +18,36 @@ from analysis.table import MISSING, Column, Table, number, words
 Points = tuple[float | None, float | None, float | None]
 
 _RAMP = (
-    "Latency leaves out requests that were sent while other connections were still idle (ramp); "
-    "throughput and goodput keep them, because the window's wall time contains them."
+    "Ramp, left out of latency: in a closed loop requests sent while other connections were still "
+    "idle, in an open loop those sent before the first request ended. Throughput and goodput keep "
+    "them, because the window's wall time contains them."
 )
+# One bullet a verdict of analysis/acceptance.py, each with an example.
+_AGREEMENT = (
+    (
+        "Agreement, exact: the accepted tokens of counters and chunks are equal, but for those "
+        "that the server reports as cut off. Counters 84, chunks 83, 1 reported as cut off: exact."
+    ),
+    (
+        "Agreement, within truncation: the server does not report cuts, and the difference is no "
+        "more than they allow. Counters 45, chunks 43, at most 10 cut off: within truncation."
+    ),
+    (
+        "Agreement, disagree: the difference is of the wrong sign, or larger than the cuts allow. "
+        "Counters 45, chunks 30, at most 10 cut off: disagree; chunks were merged or tokens lost."
+    ),
+    (
+        "Agreement, not comparable: they differ, and a request did not complete; the server goes "
+        "on for a step or more after a client has left. Counters 45, chunks 30, one request cancelled."
+    ),
+    "Agreement, no speculation: the server counted no draft (0 drafts, or no such counter).",
+)
+_GOODPUT_NAMES = {
+    "p95-step-gap": "p95 step gap",
+    "tpot.n-1": "TPOT(n-1)",
+    "tpot.n-k1": "TPOT(n-k1)",
+    "ntpot": "NTPOT",
+}
 
 
 def boot_metrics_table(metrics: Sequence[WindowMetrics]) -> Table:
@@ -40,7 +67,7 @@ def boot_metrics_table(metrics: Sequence[WindowMetrics]) -> Table:
             number(m.acceptance.client_length, 4),
             number(m.acceptance.tokens_per_chunk, 4),
             str(m.acceptance.undrafted_chunks) if m.acceptance.server_length else MISSING,
-            _cut_off(m),
+            *_cut_off(m),
             m.acceptance.verdict,
             " ".join(number(p / 1e6, 3) for p in m.acceptance.per_position_ppm) or MISSING,
         )
@@ -52,11 +79,19 @@ def boot_metrics_table(metrics: Sequence[WindowMetrics]) -> Table:
         (
             (
                 "Acceptance, server: 1 + accepted / drafts from its counters. Client: "
-                "1 + (tokens - chunks) / drafts from the chunks. Exact: the accepted tokens are "
-                "equal, but for those that the server reports as cut off by a request's limit. "
-                "Within truncation: they differ by no more than such cuts allow."
+                "1 + (tokens - chunks) / drafts from the chunks."
             ),
+            (
+                "Cut off: accepted tokens that a request's limit cut off inside its last step; as "
+                "reported by the server, or at most so many by the room in each last chunk."
+            ),
+            *_AGREEMENT,
+            "Position: the boot's place in its block, from 1.",
             "Tokens per chunk counts steps without a draft too.",
+            (
+                "Accepted by position: the share of steps that accepted the draft's first, second, "
+                '… token; "-" where the server does not report single requests.'
+            ),
         ),
         (
             *words("arm", "window", "run", "boot"),
@@ -70,7 +105,8 @@ def boot_metrics_table(metrics: Sequence[WindowMetrics]) -> Table:
             Column("tokens per chunk"),
             Column("steps without draft"),
             Column("cut off", "tok"),
-            *words("agreement", "accepted by position"),
+            *words("counted", "agreement"),
+            Column("accepted by position", numeric=False, several=True),
         ),
         tuple(rows),
     )
@@ -100,7 +136,7 @@ def dispersion_table(metrics: Sequence[WindowMetrics]) -> Table:
             (
                 "CV: standard deviation (n - 1) over mean, one value a boot. Interval: 95 %, "
                 "modified McKay (Vangel 1996), for normal data and a CV below a third; with few "
-                "boots, or boots in two groups, read the boots themselves."
+                "boots, or boots in two groups, read the boots themselves. Two boots give none."
             ),
         ),
         (
@@ -108,12 +144,12 @@ def dispersion_table(metrics: Sequence[WindowMetrics]) -> Table:
             Column("boots"),
             Column("output, mean", "tok/s"),
             Column("CV", "%"),
-            Column("from", "%"),
-            Column("to", "%"),
+            Column("CV 95 % low", "%"),
+            Column("CV 95 % high", "%"),
             Column("acceptance, mean", "tok/step"),
             Column("CV, acceptance", "%"),
-            Column("from, acceptance", "%"),
-            Column("to, acceptance", "%"),
+            Column("CV 95 % low, acceptance", "%"),
+            Column("CV 95 % high, acceptance", "%"),
         ),
         tuple(rows),
     )
@@ -134,6 +170,7 @@ def latency_table(metrics: Sequence[WindowMetrics]) -> Table:
                     one.unit,
                     str(len(group)),
                     str(sum(m.latency_requests for m in group)),
+                    str(sum(m.ramp_requests for m in group)),
                     *[
                         _median(points)
                         for points in ([s.p50 for s in found], p95, [s.p99 for s in found])
@@ -153,11 +190,13 @@ def latency_table(metrics: Sequence[WindowMetrics]) -> Table:
             ),
             _RAMP,
             "Without: requests on which the quantity is undefined.",
+            *_none_remain(metrics),
         ),
         (
             *words("arm", "window", "quantity", "unit"),
             Column("boots"),
             Column("requests"),
+            Column("ramp"),
             Column("p50"),
             Column("p95"),
             Column("p99"),
@@ -181,7 +220,7 @@ def goodput_table(metrics: Sequence[WindowMetrics]) -> Table:
                 (
                     arm,
                     window,
-                    first.quantity,
+                    _GOODPUT_NAMES[first.quantity],
                     number(first.threshold_ms, 0),
                     str(len(group)),
                     number(statistics.fmean(g.per_second for g in found), 3),
@@ -198,6 +237,7 @@ def goodput_table(metrics: Sequence[WindowMetrics]) -> Table:
                 "different ones."
             ),
             "A request on which the quantity is undefined does not meet the objective.",
+            "Threshold: in ms for the step gap, in ms/token for the others.",
         ),
         (
             *words("arm", "window", "quantity"),
@@ -242,12 +282,22 @@ def definitions_table(runs: Sequence[Run]) -> Table:
     )
 
 
-def _cut_off(metrics: WindowMetrics) -> str:
-    """Accepted tokens lost to the ends of requests; "<=" where only the room for them is known."""
+def _cut_off(metrics: WindowMetrics) -> tuple[str, str]:
+    """Accepted tokens lost to the ends of requests, and whether only the room for them is known."""
     found = metrics.acceptance
     if found.server_length is None:
-        return MISSING
-    return f"{'' if found.truncation_exact else '<='}{found.truncation_bound}"
+        return MISSING, MISSING
+    return str(found.truncation_bound), "as reported" if found.truncation_exact else "at most"
+
+
+def _none_remain(metrics: Sequence[WindowMetrics]) -> tuple[str, ...]:
+    """Where the ramp left nothing to take a percentile of."""
+    empty = [
+        f"{arm} {window}"
+        for (arm, window), group in _cells(metrics)
+        if not any(m.latency_requests for m in group)
+    ]
+    return (f"No request outside the ramp, so no latency: {', '.join(empty)}.",) if empty else ()
 
 
 def _cells(metrics: Sequence[WindowMetrics]) -> list[tuple[tuple[str, str], list[WindowMetrics]]]:
@@ -259,10 +309,12 @@ def _cells(metrics: Sequence[WindowMetrics]) -> list[tuple[tuple[str, str], list
 
 
 def _cv(values: Sequence[float]) -> tuple[str, str, str]:
-    """CV and its interval in percent."""
+    """CV and its interval in percent; of two boots the interval says nothing (one spread)."""
     if len(values) < 2:
         return (MISSING, MISSING, MISSING)
     found = cv_interval(values)
+    if len(values) < 3:
+        return (number(100 * found.cv, 2), MISSING, MISSING)
     return (number(100 * found.cv, 2), number(100 * found.low, 2), number(100 * found.high, 2))
 
 

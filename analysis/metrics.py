@@ -38,6 +38,7 @@ class WindowMetrics:
     wall_ns: int
     requests: int
     latency_requests: int
+    ramp_requests: int
     output_tokens_per_s: float
     requests_per_s: float
     acceptance: Acceptance
@@ -76,6 +77,7 @@ def window_metrics(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowMetr
         wall_ns,
         len(requests),
         steady.requests,
+        int((requests.completed & requests.ramp).sum()),
         received_tokens(measured, wall_ns) / seconds,
         done.requests / seconds,
         acceptance(

@@ -3,7 +3,8 @@
 Invariant: every request is there, whatever became of it; masks say which ones a quantity may use.
 Times are ns from the start of the window.
 
-Ramp requests (sent while other connections were still idle) stay in throughput and goodput, whose
+Ramp requests (closed loop: sent while other connections were still idle; open loop: sent before
+the first request ended) stay in throughput and goodput, whose
 numerator and wall time must cover the same interval, and in the comparison with the server's
 counters, which count them too. They are left out of latency quantities, since the load that they
 met is not the load that the window is named after.

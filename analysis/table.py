@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,21 +28,34 @@ _TEX = {
     "}": r"\}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    # Not special, but other characters in the fonts that LaTeX sets by default (OT1).
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's name, its unit ("" for none), and whether it holds numbers."""
+    """A column's name, its unit ("" for none), and whether its cells are numbers.
+
+    `several`: a cell holds numbers with spaces between.
+    """
 
     name: str
     unit: str = ""
     numeric: bool = True
+    several: bool = False
 
     @property
     def heading(self) -> str:
         """Name and unit in one."""
         return f"{self.name} ({self.unit})" if self.unit else self.name
+
+    @property
+    def key(self) -> str:
+        """The heading for machines: snake case, the unit at its end."""
+        text = self.heading.lower().replace("%", " percent ").replace("/", " per ")
+        return re.sub(r"[^a-z0-9]+", "_", text).strip("_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +104,8 @@ def markdown(table: Table) -> str:
     ]
     aligned.insert(1, "| " + " | ".join(rule) + " |")
     notes = [f"- {note}" for note in table.notes]
-    parts = [f"## {table.title}", "", *aligned, *(["", *notes] if notes else [])]
+    none = () if table.rows else ("", "None.")
+    parts = [f"## {table.title}", "", *aligned, *none, *(["", *notes] if notes else [])]
     return "\n".join(parts) + "\n"
 
 
@@ -121,15 +136,27 @@ def latex(table: Table) -> str:
 
 
 def as_object(table: Table) -> dict[str, Any]:
-    """The table as plain values, cells as the text that the other forms show."""
-    names = [column.heading for column in table.columns]
+    """The table as plain values: numbers as numbers at the precision shown, missing ones null."""
     return {
         "name": table.name,
         "title": table.title,
         "notes": list(table.notes),
-        "columns": names,
-        "rows": [dict(zip(names, row, strict=True)) for row in table.rows],
+        "columns": [{"key": c.key, "name": c.name, "unit": c.unit} for c in table.columns],
+        "rows": [
+            {c.key: _value(cell, c) for c, cell in zip(table.columns, row, strict=True)}
+            for row in table.rows
+        ],
     }
+
+
+def _value(cell: str, column: Column) -> Any:
+    if column.several:
+        return [] if cell == MISSING else [float(part) for part in cell.split()]
+    if not column.numeric:
+        return cell
+    if cell == MISSING:
+        return None
+    return float(cell) if "." in cell else int(cell)
 
 
 RENDERERS: tuple[tuple[str, Callable[[Table], str]], ...] = (

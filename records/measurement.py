@@ -23,7 +23,8 @@ class Request:
     A chunk is one SSE event with content. `chunk_ns[i]` is the receive time of the read that ended
     chunk i, `chunk_tokens[i]` the tokens it carried (from `token_ids`). `merged` lists the chunks
     whose time is an upper bound, because a later chunk came in the same read. `error` is a kind
-    ("" when completed), `detail` the words. `ramp`: sent while other connections were still idle.
+    ("" when completed), `detail` the words. `ramp`: sent while other connections were
+    still idle (closed loop), or before the first request had ended (open loop).
     -1 stands for a count the server did not send and for a time of what did not happen: `sent_ns`
     of a request that never left. In a closed loop `scheduled_ns` is the end of the request before
     it on its connection. `tokens_digest`: SHA-256 over the token ids in decimal, joined by commas;

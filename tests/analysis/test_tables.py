@@ -10,10 +10,21 @@ from pathlib import Path
 import pytest
 from sealed_run import Shape, list_run, make_run, small_plan
 
+from analysis.conduct_tables import reason_text
 from analysis.publish import pools, write_run_tables, write_tables
 from analysis.reading import read_run
 from analysis.statistics.dispersion import cv_interval
-from analysis.table import MISSING, Column, Table, as_csv, latex, markdown, number, words
+from analysis.table import (
+    MISSING,
+    Column,
+    Table,
+    as_csv,
+    as_object,
+    latex,
+    markdown,
+    number,
+    words,
+)
 from analysis.tables import study_tables
 from records.errors import ChainError
 from records.run_directory import RunDirectory
@@ -89,7 +100,42 @@ def test_dispersion_is_over_boots(data, tmp_path):
     )
     want = cv_interval(dots)
     assert float(cell["CV (%)"]) == pytest.approx(100 * want.cv, abs=0.05)
-    assert float(cell["from (%)"]) <= float(cell["CV (%)"]) <= float(cell["to (%)"])
+    assert cell["CV 95 % low (%)"] == cell["CV 95 % high (%)"] == ""  # two boots have one spread
+
+
+def test_an_interval_needs_three_boots(data):
+    pooled = study_tables([read_run_of(data, name) for name in ("run-1", "run-2")])
+    table = next(table for table in pooled if table.name == "dispersion")
+    row = as_object(table)["rows"][0]
+    assert row["boots"] == 4
+    assert (
+        row["cv_95_percent_low_percent"] <= row["cv_percent"] <= row["cv_95_percent_high_percent"]
+    )
+
+
+def test_the_ramp_is_counted_beside_the_requests_that_remain(data, tmp_path):
+    write_run_tables(read_run_of(data, "run-1"), tmp_path)
+    for row in rows(tmp_path / "run-1" / "latency.csv"):
+        boots = [b for b in read_run_of(data, "run-1").boots if b.started.arm == row["arm"]]
+        planned = sum(
+            len(w.requests) for b in boots for w in b.usable_windows if w.window.id == row["window"]
+        )
+        assert int(row["requests"]) + int(row["ramp"]) == planned
+
+
+@pytest.mark.parametrize(
+    ("recorded", "shown"),
+    [
+        (
+            "client-cpu: 612345 ppm of a core, bound 500000",
+            "client-cpu: 61.23 % of a core, bound 50.00 %",
+        ),
+        ("client-lag: p99 60000000 ns, bound 50000000", "client-lag: p99 60.00 ms, bound 50.00 ms"),
+        ("jit: 1 kernels compiled in the window", "jit: 1 kernels compiled in the window"),
+    ],
+)
+def test_reasons_are_shown_in_units_for_people(recorded, shown):
+    assert reason_text(recorded) == shown
 
 
 def test_what_was_not_used_is_counted(data, tmp_path):
@@ -111,8 +157,8 @@ def test_objective_on_chunks_and_on_tokens_rank_differently(data, tmp_path):
         (row["arm"], row["window"], row["quantity"], row["threshold (ms)"]): row
         for row in rows(tmp_path / "run-1" / "goodput.csv")
     }
-    assert share["draft", "c1", "p95-step-gap", "20"]["requests meeting it (%)"] == "0.0"
-    assert share["draft", "c1", "tpot.n-1", "20"]["requests meeting it (%)"] == "100.0"
+    assert share["draft", "c1", "p95 step gap", "20"]["requests meeting it (%)"] == "0.0"
+    assert share["draft", "c1", "TPOT(n-1)", "20"]["requests meeting it (%)"] == "100.0"
 
 
 def test_synthetic_is_said_in_every_table(data):
@@ -139,6 +185,23 @@ def test_markdown():
         "| 100 %  |            - |\n\n"
         "- A note.\n"
     )
+
+
+def test_an_empty_table_says_so():
+    assert "\nNone.\n" in markdown(replace(SIMPLE, rows=()))
+
+
+def test_json_has_numbers_and_stable_keys():
+    told = as_object(SIMPLE)
+    assert [column["key"] for column in told["columns"]] == ["arm", "rate_tok_per_s"]
+    assert told["rows"] == [
+        {"arm": "a|b_c", "rate_tok_per_s": 1.5},
+        {"arm": "100 %", "rate_tok_per_s": None},
+    ]
+
+
+def test_latex_keeps_comparison_signs():
+    assert r"\textless{}= \textgreater{}" in latex(replace(SIMPLE, rows=(("<= >", "1"),)))
 
 
 def test_csv_leaves_missing_numbers_empty():
