@@ -38,7 +38,7 @@ _AGREEMENT = (
     ),
     (
         "Agreement, not comparable: they differ, and a request did not complete; the server goes "
-        "on for a step or more after a client has left. Counters 45, chunks 30, one request cancelled."
+        "on for a step or more after a client has left. Counters 45, chunks 30, one cancelled."
     ),
     "Agreement, no speculation: the server counted no draft (0 drafts, or no such counter).",
 )
