@@ -123,11 +123,13 @@ class _Worker:
 
     def _show(self) -> None:
         assert self._process.stderr is not None  # noqa: S101 - stderr=PIPE, for the type checker
-        for line in self._process.stderr:
-            if line.startswith("error: "):
-                self._last_line = line.strip()
-            self._say(f"[{self._share.host}] {line.rstrip()}")
+        with self._process.stderr as lines:
+            for line in lines:
+                if line.startswith("error: "):
+                    self._last_line = line.strip()
+                self._say(f"[{self._share.host}] {line.rstrip()}")
 
     def _take(self) -> None:
         assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE, for the type checker
-        self._result = self._process.stdout.read()
+        with self._process.stdout as result:
+            self._result = result.read()

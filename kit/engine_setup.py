@@ -63,7 +63,8 @@ def needs(plan: Plan) -> frozenset[str]:
 
 def with_what_is_brought(host: Host, plan: Plan, facts: HostFacts) -> HostFacts:
     """The facts of a host once the kit has brought what it can bring: uv, and with it a Python."""
-    brought = plan.engine.name == REFERENCE or provision.can_bring_uv(host, facts)
+    needless = plan.engine.name == REFERENCE or bool(host.spec.site)
+    brought = needless or provision.can_bring_uv(host, facts)
     return replace(facts, tools=facts.tools | {"uv"}) if brought else facts
 
 
