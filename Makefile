@@ -11,11 +11,12 @@ READY := $(VENV)/.ready
 DEV_READY := $(VENV)/.ready-dev
 
 .DEFAULT_GOAL := help
-.PHONY: paper-claims help reproduce demo test lint audit bench bench-peers fetch-records verify-images clean
+.PHONY: paper-claims help reproduce demo test lint audit audit-selftest bench bench-peers fetch-records verify-images clean
 
 help:
 	@echo 'make reproduce [PLAN=smoke-cpu] [HOST=]  run a plan, bring its records home, write the tables'
 	@echo 'make audit                              hold every record and table to account'
+	@echo 'make audit-selftest                     spoil a healthy repository in every known way; what is noticed?'
 	@echo 'make demo                               the whole pipeline against the reference server'
 	@echo 'make test | lint | bench                for those who change this project'
 	@echo 'make bench-peers                        the client beside whole benchmark tools, too'
@@ -31,6 +32,9 @@ demo: $(READY)
 
 audit: $(READY)
 	@$(BIN)/kit audit
+
+audit-selftest: $(DEV_READY)
+	@$(BIN)/python -m tests.audit.tamper.selftest
 
 # What \claim prints in the paper, from the records.
 paper-claims: $(READY)
@@ -53,6 +57,7 @@ test: lint
 bench: $(DEV_READY)
 	$(BIN)/python -m tests.bench.bench_records
 	$(BIN)/python -m tests.bench.bench_claims
+	$(BIN)/python -m tests.bench.bench_audit
 	$(BIN)/python -m tests.bench.bench_client
 
 bench-peers: $(DEV_READY)

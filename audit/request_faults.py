@@ -37,6 +37,11 @@ def faults(line: int, request: Request, received: int) -> Iterator[RequestFault]
             f"usage says {request.completion_tokens} tokens",
             f"{received} (from its chunks)",
         )
+    # Nearly all are in order; names are given to moments only where they are not.
+    moments = (max(request.first_byte_ns, 0), *request.chunk_ns, max(request.end_ns, 0))
+    late = 0 <= request.sent_ns < request.scheduled_ns
+    if not late and request.end_ns >= 0 and sorted(moments) == list(moments):
+        return
     times = _times(request)
     for (before, earlier), (after, later) in pairwise(times):
         if later < earlier:
