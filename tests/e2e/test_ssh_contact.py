@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -256,6 +257,28 @@ def test_trees_travel_both_ways(host: SshHost, tmp_path: Path, with_rsync: bool)
     assert sorted(p.name for p in back.rglob("*")) == ["a", "deep er", "it's $HOME", "link"]
     assert (back / "a").stat().st_size == 70_000
     assert (back / "link").is_symlink()
+
+
+def test_a_transfer_that_is_cut_goes_on(host: SshHost, sshd: Sshd, tmp_path: Path) -> None:
+    source, target = tmp_path / "big", tmp_path / "copy"
+    source.mkdir()
+    for number in range(8):
+        (source / str(number)).write_bytes(os.urandom(16 << 20))
+    assert host.has_rsync()
+    cuts = []
+
+    def cut() -> None:
+        for _ in range(3):
+            time.sleep(0.4)
+            cuts.append(sshd.cut())
+
+    thread = threading.Thread(target=cut)
+    thread.start()
+    host.fetch(source, target)
+    thread.join()
+    assert sum(cuts) > 0
+    for number in range(8):
+        assert (target / str(number)).read_bytes() == (source / str(number)).read_bytes()
 
 
 def test_a_detached_process_outlives_the_line_and_starts_once(
