@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import sys
 import time
@@ -21,11 +22,13 @@ from records.cpu_list import parse_cpus
 from records.digest import Digest
 from records.errors import BundleDamagedError, DiskFullError, HostUnfitError
 from records.job import Job
-from remote.binding import site_directories
+from remote.binding import binding_of, site_directories
 from remote.install.interpreter import Interpreter, ask, require_fit
 from remote.install.job import Here, write_job
 from remote.install.unpack import unpack
 from remote.install.wheels import install
+
+_NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -60,7 +63,10 @@ def main(argv: Sequence[str]) -> int:
         raise BundleDamagedError(
             f"manifest.json: got {manifest.digest}, want {args.bundle}", "carry manifest.json anew"
         )
-    steps.say(f"bundle {manifest.digest}: {len(manifest.parts)} parts, plan {manifest.plan}")
+    steps.say(
+        f"bundle {manifest.digest}, plan {manifest.plan}: verifying {len(manifest.parts)} parts, "
+        f"{manifest.size_bytes / 1e6:.0f} MB"
+    )
     require_files(args.directory, manifest)
     require_parts(args.directory, manifest)
     steps.done("every part verified")
@@ -70,6 +76,7 @@ def main(argv: Sequence[str]) -> int:
         require_fit(here, manifest.target)
         _require_relied_on(here, manifest, steps)
     _make(root)
+    steps.say(f"unpacking below {root}")
     kept = unpack(args.directory, manifest, root)
     steps.done(f"{len(manifest.content)} files unpacked and verified, {kept} of them kept")
     if manifest.target is not None:
@@ -78,6 +85,8 @@ def main(argv: Sequence[str]) -> int:
     harness = root / bundle.HARNESS
     harness.write_bytes((args.directory / bundle.HARNESS).read_bytes())
     sites = args.host_site or [str(path) for path in site_directories(Path(args.python))]
+    if manifest.target is not None:
+        _require_bindable([root / bundle.SITE, *map(Path, sites)], steps)
     places = Here(root, args.python, tuple(sites), *chosen)
     begun = (root / bundle.JOB).exists()
     job, fresh = write_job(args.directory / bundle.JOB, places, new=args.new_run)
@@ -131,6 +140,12 @@ def _require_relied_on(here: Interpreter, manifest: Manifest, steps: _Steps) -> 
             )
 
 
+def _require_bindable(sites: Sequence[Path], steps: _Steps) -> None:
+    """BindingError now for what the harness would refuse at the head of the run."""
+    found = binding_of(sites, verify_files=False, allow_altered=True)
+    steps.done(f"{len(found.distributions)} distributions can be bound, the host's included")
+
+
 def _make(root: Path) -> None:
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -139,7 +154,9 @@ def _make(root: Path) -> None:
 
 
 def _report(root: Path, job: Job, manifest: Manifest, *, as_json: bool) -> None:
+    # Where it is set, what the engine compiles while it runs would be compiled at every boot.
     command = [
+        *(["env", "-u", _NO_BYTECODE] if _NO_BYTECODE in os.environ else []),
         sys.executable,
         "-I",
         "-S",

@@ -21,6 +21,7 @@ from records import bundle, canonical
 from records.bundle import read_manifest
 from records.decode import from_object
 from records.errors import (
+    BindingError,
     BundleDamagedError,
     BundleIncompleteError,
     HostUnfitError,
@@ -85,7 +86,8 @@ def test_a_bundle_is_installed_and_says_how_to_start(
     assert done.returncode == 0, done.stderr
     job = job_in(root)
     argv = [python, "-I", "-S", str(root / "harness.pyz"), "run", str(root / "job.json")]
-    assert shlex.split(done.stdout) == argv
+    assert shlex.split(done.stdout) == ["env", "-u", "PYTHONDONTWRITEBYTECODE", *argv]
+    assert "distributions can be bound, the host's included" in done.stderr
     assert word(python, root / "site") == "carried"
     assert list((root / "site" / "alpha" / "__pycache__").glob("*.pyc"))
     assert binding_of([root / "site"]).distributions[0].name == "alpha"
@@ -265,6 +267,17 @@ def test_another_host_than_the_bundle_was_made_for_is_refused(
     assert done.returncode == HostUnfitError.exit_code
     for words in ("the wheels are for 3.1", "for riscv64", "the wheels need 9.1"):
         assert words in done.stderr
+
+
+def test_a_host_whose_packages_cannot_be_bound_is_told_before_the_run(
+    tmp_path: Path, carry: Path, python: str
+) -> None:
+    (tmp_path / "packages" / "old.egg-info").mkdir(parents=True)
+    site = ("--host-site", str(tmp_path / "packages"))
+    done = start_install(carry, tmp_path / "root", *site, python=python)
+    assert done.returncode == BindingError.exit_code
+    assert "old.egg-info" in done.stderr
+    assert not (tmp_path / "root" / "job.json").exists()
 
 
 def _edit_manifest(carry: Path, **changes: object) -> None:
