@@ -85,9 +85,14 @@ class SshHost:
 
     @property
     def private_names(self) -> tuple[str, ...]:
-        """How the user wrote it, its address, its user."""
-        found = {self.name, self.destination.typed, self.destination.address, self.destination.user}
-        return tuple(sorted(found - {"root", "localhost", "127.0.0.1", "::1"}))
+        """Its address, and those of the machines on the way.
+
+        A name of one word is left out: taken out of an engine's log it could be any word there. The
+        harness itself knows what the host and its user are called.
+        """
+        hops = (*self.destination.jumps, self.destination)
+        found = {hop.address for hop in hops if set(hop.address) & set(".:")}
+        return tuple(sorted(found - {"127.0.0.1", "::1"}))
 
     def home(self, here: Home) -> Home:  # noqa: ARG002
         """KIT_HOME as the host's own environment sets it, or a directory in its user's home."""
