@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Callable, Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -16,8 +16,10 @@ from kit.bundle.host_list import HostList, read_host_list
 from kit.bundle.requirements import relied_on
 from kit.bundle.wheel_lock import LockedWheel, names_in, read_wheel_lock
 from kit.main import main
-from records import bundle
+from kit.offline_host import OfflineHost, job_for
+from records import bundle, canonical
 from records.bundle import Manifest, Target, read_manifest
+from records.decode import to_object
 from records.digest import Digest
 from records.errors import (
     BundleDamagedError,
@@ -284,3 +286,26 @@ def test_the_glibc_that_wheels_need_is_told_by_their_names() -> None:
     assert tags[0] == "manylinux_2_31_x86_64"
     assert "manylinux2014_x86_64" in tags
     assert not any("_2_34_" in tag for tag in tags)
+
+
+def test_install_here_passes_on_what_the_starter_says(
+    tmp_path: Path, project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    project.build(tmp_path / "carry", part_bytes=1000)
+    (tmp_path / "carry" / "part-000").unlink()
+    argv = ["bundle", "install", str(tmp_path / "carry"), "--root", str(tmp_path / "root")]
+    assert main([*argv, "--json"]) == BundleIncompleteError.exit_code
+    assert "missing: part-000" in capfd.readouterr().err
+
+
+def test_a_job_made_apart_agrees_with_the_bundles(tmp_path: Path, project: Project) -> None:
+    carried = project.build(tmp_path / "carry").directory
+    text = (carried / bundle.JOB).read_text()
+    words = {bundle.ROOT_WORD: "/root/kit", bundle.PYTHON_WORD: "/opt/python"}
+    for word, meaning in {**words, bundle.RUN_WORD: "run-1"}.items():
+        text = text.replace(word, meaning)
+    root = PurePosixPath("/root/kit")
+    host = OfflineHost(root, PurePosixPath("/opt/python"), (root / bundle.SITE,), "", "")
+    harness = Digest.of((carried / bundle.HARNESS).read_bytes())
+    job = job_for(project.home, project.plan, "run-1", host, harness)
+    assert canonical.encode(to_object(job)) == text.encode()
