@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from kit.docker.choice import choose
+from kit.docker.verify import verify_on_host
 from kit.image_lock import (
     LOCK_NAME,
     ImageLock,
@@ -17,7 +19,7 @@ from kit.image_lock import (
     write_image_lock,
 )
 from kit.images import digest_of_tag, registry_at, verify
-from kit.options import home, json_option
+from kit.options import home, json_option, open_host
 from kit.output import print_json, print_table, say
 from kit.registry.resolve import resolve
 from kit.registry.tag import parse_tagged
@@ -103,22 +105,42 @@ def lock_images(name: str, add: str, mirror: str, lock_path: Path | None, as_jso
 
 
 @command.command("verify")
+@click.argument("host_name", default="", metavar="[HOST]")
+@click.option("--accept-new", is_flag=True, help="On first contact, pin the host's key.")
 @click.option("--image", "name", default="", help="Only this one of the lock.")
 @_mirror_option
 @_lock_option
 @json_option
-def verify_images(name: str, mirror: str, lock_path: Path | None, as_json: bool) -> None:
+def verify_images(
+    host_name: str,
+    accept_new: bool,
+    name: str,
+    mirror: str,
+    lock_path: Path | None,
+    as_json: bool,
+) -> None:
     """Walk index, manifests and configurations at the registry, and compare with the lock.
 
     A moved tag, other bytes under a digest, or a platform that differs is refused with what was
-    got and what was wanted.
+    got and what was wanted. With HOST: the image there, and the containers that run it.
 
     \b
     Example:
       kit images verify
+      kit images verify user@gpu
       kit images verify --mirror mirror.example.org
     """
-    lock = read_image_lock(_path(lock_path))
+    path = _path(lock_path)
+    lock = read_image_lock(path)
+    if host_name:
+        host = open_host(home(), host_name, accept_new=accept_new)
+        choice = choose(path.parent, name, mirror, path)
+        found_there = [to_object(one) for one in verify_on_host(host, choice)]
+        if as_json:
+            print_json(found_there)
+        else:
+            print_table(("what", "name", "image id"), [tuple(row.values()) for row in found_there])
+        return
     rows = []
     for one in [name] if name else list(lock.images):
         image = lock.image(one)

@@ -83,6 +83,15 @@ class DockerApi:
         """Remove it, running or not, with its anonymous volumes."""
         self._json("DELETE", f"/containers/{container}?force=1&v=1")
 
+    def remembers_start(self, container: str) -> bool:
+        """Whether this daemon saw the container start. Its memory of events ends with it."""
+        filters = json.dumps({"container": [container], "event": ["start"]})
+        query = urlencode({"since": 0, "until": int(time.time()) + 1, "filters": filters})
+        status, body = self._call("GET", f"/events?{query}")
+        if status != 200:
+            _checked(status, body, f"events of {container}")
+        return bool(body.strip())
+
     def output(self, container: str, since: str) -> Iterator[tuple[str, str]]:
         """(time stamp, line) of what it printed from `since` on; "" for everything."""
         query: dict[str, Any] = {"stdout": 1, "stderr": 1, "timestamps": 1}

@@ -67,6 +67,7 @@ class Keeper:
             restarts += 1
             self._say("the Docker daemon was restarted and ended the container; starting it again")
             attestation.clear(Path(self.job.exchange))
+            self._wait_for_daemon()
             self.api.start(container)
         state = (self.api.container(container) or {}).get("State") or {}
         self.api.remove(container)
@@ -114,52 +115,73 @@ class Keeper:
         return container
 
     def _until_exit(self, container: str) -> int | None:
-        """The harness's status; None where it ended because the daemon was away."""
+        """The harness's status; None where it ended because the daemon did."""
         away_since, was_away, looked = 0.0, False, 0.0
         while True:
             time.sleep(_TICK_S)
             now = time.monotonic()
             try:
-                for phase in attestation.answer_all(Path(self.job.exchange), self.attest):
-                    self._say(f"told the harness what it runs in ({phase})")
-                if self.stopping and not self._told:
-                    self.api.signal(container, "SIGTERM")
-                    self._told = True
+                self._answer_and_signal(container)
                 if now - looked < _LOOK_S and not self.stopping:
                     continue
                 looked = now
-                self._pass_on_output(container)
-                state = (self.api.container(container) or {}).get("State")
-            except DaemonAwayError as error:
-                away_since = away_since or now
-                was_away = True
+                state = self._look(container)
+            except DaemonAwayError:
+                away_since, was_away = away_since or now, True
                 if now - away_since > _AWAY_S:
-                    raise error from None
-                continue
-            except DockerError:
-                # Told to stop, and it had ended by itself a moment before.
-                if not self.stopping:
                     raise
-                self._told = True
                 continue
             away_since = 0.0
-            if state is None:
-                raise DockerError(f"container {self.job.name} was removed by somebody", "kit logs")
-            if not state["Running"]:
-                self._pass_on_output(container)
-                if self.stopping or Path(self.job.seal).exists() or not _looks_ended(state):
-                    return int(state["ExitCode"])
-                if was_away:
-                    return None
-                was_away = self._daemon_goes_away()
-                if not was_away:
-                    return int(state["ExitCode"])
+            if state["Running"]:
+                continue
+            settled = self.stopping or Path(self.job.seal).exists() or not _looks_ended(state)
+            if not settled and (was_away or self._daemon_goes_away(container)):
+                return None
+            return int(state["ExitCode"])
 
-    def _daemon_goes_away(self) -> bool:
-        """Whether the daemon is shutting down: it ends the containers first, then itself."""
-        for _ in range(int(_LEAVES_S / _TICK_S)):
+    def _answer_and_signal(self, container: str) -> None:
+        for phase in attestation.answer_all(Path(self.job.exchange), self.attest):
+            self._say(f"told the harness what it runs in ({phase})")
+        if self.stopping and not self._told:
+            self._told = True
+            try:
+                self.api.signal(container, "SIGTERM")
+            except DaemonAwayError:
+                raise
+            except DockerError as error:  # it had ended by itself a moment before
+                self._say(error.message)
+
+    def _look(self, container: str) -> dict[str, Any]:
+        """The container's state, after what it printed was passed on. DockerError: it is gone."""
+        state = (self.api.container(container) or {}).get("State")
+        if state is None:
+            raise DockerError(f"container {self.job.name} was removed by somebody", "kit logs")
+        self._pass_on_output(container)
+        found: dict[str, Any] = state
+        return found
+
+    def _wait_for_daemon(self) -> None:
+        """Until it answers. DaemonAwayError after a few minutes."""
+        began = time.monotonic()
+        while True:
             try:
                 self.api.version()
+            except DaemonAwayError:
+                if time.monotonic() - began > _AWAY_S:
+                    raise
+                time.sleep(_TICK_S)
+            else:
+                return
+
+    def _daemon_goes_away(self, container: str) -> bool:
+        """Whether it was the daemon that ended the container: it ends them first, then itself.
+
+        It may be back already; then it no longer knows that it started this container.
+        """
+        for _ in range(int(_LEAVES_S / _TICK_S)):
+            try:
+                if not self.api.remembers_start(container):
+                    return True
             except DaemonAwayError:
                 return True
             time.sleep(_TICK_S)

@@ -1,0 +1,56 @@
+"""Hold a host's image, and the containers that run it, against the lock.
+
+Invariant: nothing is pulled, started or removed; what differs is named with got and want.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kit.docker.choice import DockerChoice
+from kit.docker.pull import inspect_image
+from kit.docker.request import LABEL
+from kit.host import Host
+from records.errors import DockerError, ImageMismatchError
+
+
+@dataclass(frozen=True, slots=True)
+class OnHost:
+    """One thing that was found to be the locked image: "image", or "container" and its run."""
+
+    what: str
+    name: str
+    image_id: str
+
+
+def verify_on_host(host: Host, choice: DockerChoice) -> Iterator[OnHost]:
+    """The image, then each container of this kit. ImageMismatchError; DockerError: not there."""
+    reference = str(choice.reference)
+    image = inspect_image(host, reference)
+    if image is None:
+        raise DockerError(f"{host.name} does not have {reference}", "kit reproduce pulls it")
+    _require(host, reference, choice, image, None)
+    yield OnHost("image", reference, str(image["Id"]))
+    listed = host.run(("docker", "ps", "-q", "--no-trunc", "--filter", f"label={LABEL}"))
+    for number in listed.stdout.split():
+        done = host.run(("docker", "container", "inspect", number))
+        if done.status != 0:  # it ended between the two questions
+            continue
+        container = json.loads(done.stdout)[0]
+        run = str(container["Config"]["Labels"][LABEL])
+        _require(host, f"container of run {run}", choice, image, container)
+        yield OnHost("container", run, str(container["Image"]))
+
+
+def _require(
+    host: Host,
+    what: str,
+    choice: DockerChoice,
+    image: dict[str, object],
+    container: dict[str, object] | None,
+) -> None:
+    wrong = list(choice.digests.differences(image, container))
+    if wrong:
+        raise ImageMismatchError(f"{host.name}: {what}: {'; '.join(wrong)}", "docker rmi it")

@@ -1,0 +1,129 @@
+"""Questions and answers between harness and keeper; the daemon's API against a stand-in."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from records.digest import Digest
+from records.errors import BindingError, DockerError
+from records.job import EngineOnHost
+from remote.container import attestation
+from remote.container.docker_api import DaemonAwayError, DockerApi, unix_time
+
+INDEX = Digest("c" * 64)
+
+
+def engine(directory: Path) -> EngineOnHost:
+    return EngineOnHost("docker", ("python3",), (), {}, "images.lock.json", INDEX, str(directory))
+
+
+def answering(directory: Path, answer: dict[str, object]) -> threading.Thread:
+    def work() -> None:
+        while not list(attestation.answer_all(directory, lambda: answer)):
+            pass
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+def test_an_answer_becomes_the_binding_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    thread = answering(tmp_path, {"digest": str(INDEX), "facts": {"docker": "27"}})
+    bound = attestation.ask(engine(tmp_path), "before", print)
+    thread.join()
+    assert (bound.phase, bound.runtime, bound.digest) == ("before", "docker", INDEX)
+    assert bound.facts == {"docker": "27"}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_difference_from_the_lock_is_a_binding_error(tmp_path: Path) -> None:
+    thread = answering(tmp_path, {"problem": "image id: got A, want B"})
+    with pytest.raises(BindingError, match="got A, want B"):
+        attestation.ask(engine(tmp_path), "after", print)
+    thread.join()
+
+
+def test_an_old_answer_is_nobody_s_and_old_questions_are_forgotten(tmp_path: Path) -> None:
+    (tmp_path / "answer-0123456789abcdef").write_text(json.dumps({"digest": "x"}))
+    (tmp_path / "ask-0123456789abcdef").write_text(json.dumps({"phase": "before"}))
+    attestation.clear(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+class Daemon:
+    """A unix socket that gives one canned HTTP answer a connection, and keeps what it was asked."""
+
+    def __init__(self, path: Path, answers: list[bytes]) -> None:
+        self.asked: list[bytes] = []
+        self._answers = answers
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(str(path))
+        self._socket.listen()
+        self.thread = threading.Thread(target=self._serve)
+        self.thread.start()
+
+    def _serve(self) -> None:
+        for answer in self._answers:
+            connection, _ = self._socket.accept()
+            with connection:
+                self.asked.append(connection.recv(65536))
+                connection.sendall(answer)
+        self._socket.close()
+
+
+def answer(status: int, body: bytes) -> bytes:
+    return b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Path]:
+    """A short path for a socket."""
+    before = Path.cwd()
+    os.chdir(tmp_path)
+    yield Path("d.sock")
+    os.chdir(before)
+
+
+def test_refusals_keep_the_daemon_s_words_and_say_what_helps(place: Path) -> None:
+    words = b'{"message":"could not select device driver \\"\\" with capabilities: [[gpu]]"}'
+    daemon = Daemon(place, [answer(201, b'{"Id":"abc"}'), answer(500, words), answer(404, b"{}")])
+    api = DockerApi(str(place))
+    assert api.create("kit-r", {"Image": "x"}) == "abc"
+    with pytest.raises(DockerError, match="could not select device driver") as caught:
+        api.start("abc")
+    assert "nvidia-container-toolkit" in caught.value.remedy
+    assert api.container("kit-r") is None
+    daemon.thread.join()
+    assert daemon.asked[0].startswith(b"POST /v1.41/containers/create?name=kit-r HTTP/1.1")
+    assert daemon.asked[0].endswith(b'{"Image": "x"}')
+
+
+def test_a_daemon_that_is_away_is_told_from_one_that_refuses(tmp_path: Path, place: Path) -> None:
+    with pytest.raises(DaemonAwayError):
+        DockerApi(str(tmp_path / "none.sock")).version()
+    daemon = Daemon(place, [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\ncut"])
+    with pytest.raises(DaemonAwayError):
+        DockerApi(str(place)).version()
+    daemon.thread.join()
+
+
+def test_output_is_read_from_both_streams_and_from_a_stamp_on(place: Path) -> None:
+    line = b"2026-11-30T12:00:00.5Z boot b01: window c1\n"
+    frames = b"".join(
+        struct.pack(">BxxxL", kind, len(part)) + part
+        for kind, part in ((1, line), (2, line[:20]), (2, line[20:]))
+    )
+    daemon = Daemon(place, [answer(200, frames)])
+    found = list(DockerApi(str(place)).output("abc", "2026-11-30T12:00:00.25Z"))
+    daemon.thread.join()
+    assert found == [("2026-11-30T12:00:00.5Z", "boot b01: window c1")] * 2
+    assert b"since=1796040000.250000000" in daemon.asked[0]
+    assert unix_time("2026-11-30T12:00:00Z") == "1796040000.000000000"
