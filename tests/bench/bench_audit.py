@@ -26,7 +26,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from audit.checks import chain, seal
+from audit.repository import RepositoryView
 from audit.runner import audit
+from audit.trust import Context
 from records import schema
 from records.chain import EMPTY, extend, make_line
 from records.measurement import Request
@@ -124,10 +126,7 @@ def _work(task: str, data: Path) -> None:
     """In the child: do it, and print seconds and peak MB."""
     checks = (chain.CHECK, seal.CHECK)
     root = data.parent.parent
-    trusted: frozenset[str] = frozenset()
-    keys = data.parent / "keys.json"
-    if task == "incremental":
-        trusted = frozenset(json.loads(keys.read_text()))
+    trusted = frozenset({_key(root, data)}) if task == "incremental" else frozenset()
     start = time.process_time()
     if task == "integrity":
         report = audit(root, data, checks)
@@ -136,17 +135,12 @@ def _work(task: str, data: Path) -> None:
         report = audit(root, data, trusted=trusted)
         assert task != "incremental" or report.known
     seconds = time.process_time() - start
-    if task == "full":
-        keys.write_text(json.dumps(list(report.clean) or [_key(root, data)]))
     peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps([seconds, peak_kib * 1024 / _MB]))
 
 
 def _key(root: Path, data: Path) -> str:
-    """The key of the made run: a run of one huge window breaks its small plan, and is not clean."""
-    from audit.repository import RepositoryView
-    from audit.trust import Context
-
+    """The key of the made run: one huge window breaks its small plan, so that it is not clean."""
     (run,) = RepositoryView(root, data).runs
     return Context.of(root).key(run)
 
