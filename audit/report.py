@@ -6,6 +6,7 @@ Invariant: every finding is shown with its file, its line, what is there and wha
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import textwrap
 from typing import Any
 
@@ -80,7 +81,10 @@ def as_text(report: Report) -> str:
             lines.append(
                 f"  … and {len(found) - _MOST_SHOWN} more: kit audit --json lists them all"
             )
-        lines += [f"  try: {found[0].remedy}", ""]
+        lines.append(f"  try: {found[0].remedy}")
+        if check.kind == "integrity" and not found[0].where.file.startswith("/"):
+            lines.append(f"  see: git log --stat -- {shlex.quote(found[0].where.file)}")
+        lines.append("")
     runs = f"{report.sealed} sealed {_plural('run', report.sealed)}"
     if report.known:
         runs += f" ({len(report.known)} known to be clean, bytes verified again)"
