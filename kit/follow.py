@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from kit.follow_log import RESUMES, harness_error
+from kit.follow_log import harness_error
 from kit.home import Home
 from kit.host import Host
 from kit.launch import Started
@@ -82,15 +82,16 @@ def conclude(home: Home, started: Started, state: RunState, status: int) -> Endi
         return Ending(run_id, state.done - state.failed, state.failed)
     progress = f"{state.done} of {state.total} boots done" if state.plan else "no boot begun"
     if status == InterruptedRunError.exit_code:
-        raise InterruptedRunError(f"run {run_id} was interrupted, {progress}", RESUMES)
+        raise InterruptedRunError(f"run {run_id} was interrupted, {progress}", started.resumes)
     if status < 0:
         name = signal.Signals(-status).name
         raise InterruptedRunError(
-            f"the harness of run {run_id} was ended by {name}, {progress}", RESUMES
+            f"the harness of run {run_id} was ended by {name}, {progress}", started.resumes
         )
     log = home.log(run_id)
     text = log.read_bytes()[started.log_offset :].decode("utf-8", "replace")
-    raise harness_error(status, text, f"run {run_id}, {progress}", str(log))
+    what = f"run {run_id}, {progress}"
+    raise harness_error(status, text, what, str(log), started.resumes)
 
 
 def _until_exit(started: Started, watch: Watch, say: Callable[[str], None]) -> int:
@@ -116,7 +117,8 @@ def describe(state: RunState, now_ns: int) -> str:
         f", {duration((now_ns - state.started_ns) // 10**9)} so far" if state.started_ns else ""
     )
     left = state.left_s(now_ns)
-    eta = f", about {duration(left)} left" if left is not None else ""
+    # The estimate ran out before the run did: how long it still takes is not known.
+    eta = f", about {duration(left)} left" if left else ""
     return f"  … {where}: {state.done} of {state.total} boots done{elapsed}{eta}"
 
 

@@ -43,16 +43,21 @@ class LogTail:
             return b""
 
 
-def harness_error(status: int, log: str, what: str, log_name: str) -> KitError:
-    """The error that a process of the kit on a host ended with, read from what it printed."""
+def harness_error(
+    status: int, log: str, what: str, log_name: str, resumes: str = RESUMES
+) -> KitError:
+    """The error that a process of the kit on a host ended with, read from what it printed.
+
+    `resumes`: what to type next where the process itself named nothing.
+    """
     classes = {cls.exit_code: cls for cls in _subclasses(KitError)}
     message, remedy = _last_error(log)
     if message and status in classes:
-        return classes[status](f"{what}: {message}", remedy or RESUMES)
+        return classes[status](f"{what}: {message}", remedy or resumes)
     if status == 0:
-        return InterruptedRunError(f"{what}: the harness is gone without a seal", RESUMES)
+        return InterruptedRunError(f"{what}: the harness is gone without a seal", resumes)
     if status in classes:  # a full disk keeps the message out of the log, not out of the status
-        return classes[status](f"{what}: {_meaning(classes[status])}", RESUMES)
+        return classes[status](f"{what}: {_meaning(classes[status])}", resumes)
     last = "\n".join(f"  {line}" for line in log.strip().splitlines()[-12:])
     return KitError(f"{what}: the harness ended with status {status}:\n{last}", f"read {log_name}")
 

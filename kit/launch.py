@@ -31,11 +31,15 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A run under way. `log_offset`: where this start's output begins in the harness's log."""
+    """A run under way. `log_offset`: where this start's output begins in the harness's log.
+
+    `resumes`: the command that goes on with it should it be interrupted.
+    """
 
     job: Job
     running: Running
     log_offset: int
+    resumes: str
 
 
 def new_run_id(plan: Plan, now: datetime.datetime) -> str:
@@ -55,6 +59,11 @@ def jobs(home: Home, say: Say) -> Iterator[Job]:
 def read_job(path: Path) -> Job:
     """The job in this file. FormatError where it is none."""
     return from_object(Job, canonical.decode(path.read_bytes()))
+
+
+def resume_command(host: Host, run_id: str) -> str:
+    """What to type to go on with a run, whatever plan file it was begun with."""
+    return f"kit reproduce --run {run_id}{'' if host.name == 'local' else f' --host {host.name}'}"
 
 
 def unfinished(home: Home, host: Host, plan: Plan, blocks: tuple[int, ...], say: Say) -> Job | None:
@@ -149,7 +158,7 @@ def start(home: Home, host: Host, job: Job, harness: Path) -> Started:
     offset = log.stat().st_size if log.exists() else 0
     argv = (host.python, "-I", "-S", str(harness), *_verb(there, job), str(there.job(job.run_id)))
     running = host.start_detached(argv, there.path, there.log(job.run_id), _note(there, job.run_id))
-    return Started(job, running, offset)
+    return Started(job, running, offset, resume_command(host, job.run_id))
 
 
 def bring_harness(home: Home, host: Host, harness: Path) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,9 +16,12 @@ from kit import prompt_files
 from kit.home import Home
 from kit.host import Host
 from kit.hosts import host_names, parse_host
+from kit.launch import read_job
+from kit.mirror import job_ids, refresh_jobs, refresh_run
 from kit.output import say
 from kit.plan_file import load_plan
 from records.errors import PlanError, UnknownHostError, UnknownRunError
+from records.job import Job
 from records.plan import Plan
 from records.run_directory import RunDirectory, runs_in
 
@@ -139,15 +142,59 @@ def _kept(home: Home, path: Path) -> Plan:
     return plan
 
 
-def find_run(home: Home, run_id: str) -> RunDirectory:
-    """A run here by id, by the beginning of one, or the newest where `run_id` is empty."""
-    runs = runs_in(home.runs)
-    found = [run for run in runs if run.path.name.startswith(run_id)]
-    exact = [run for run in found if run.path.name == run_id]
-    if exact or len(found) == 1 or (found and not run_id):
+def run_option(function: F) -> F:
+    """--run RUN."""
+    return click.option(
+        "--run", "run_id", default="", metavar="RUN",
+        help="Go on with this unfinished run, by the plan it was begun with.",
+    )(function)  # fmt: skip
+
+
+def require_alone(*, new: bool, blocks: tuple[int, ...]) -> None:
+    """UsageError where --run stands beside what the run itself decides."""
+    if new or blocks:
+        raise click.UsageError("--run goes on with a run as it was begun: no --new, no --blocks")
+
+
+def match_run(run_ids: Sequence[str], word: str, remedy: str) -> str:
+    """The run id that `word` names: whole, or its beginning in any case; "" for the newest.
+
+    `run_ids` from old to new. UnknownRunError where none begins so, or several do.
+    """
+    found = [run_id for run_id in run_ids if run_id.lower().startswith(word.lower())]
+    exact = [run_id for run_id in found if run_id == word]
+    if exact or len(found) == 1 or (found and not word):
         return (exact or found)[-1]
     if found:
-        names = ", ".join(run.path.name for run in found)
-        raise UnknownRunError(f"{run_id!r} begins the names of several runs: {names}")
-    what = f"no run {run_id!r} here" if run_id else "no run here yet"
-    raise UnknownRunError(what, "kit status lists the runs; kit reproduce starts one")
+        raise UnknownRunError(
+            f"{word!r} begins the names of several runs: {', '.join(found)}",
+            "write more of the one meant",
+        )
+    raise UnknownRunError(f"no run {word!r} here" if word else "no run here yet", remedy)
+
+
+def find_run(home: Home, word: str) -> RunDirectory:
+    """A run that this kit started, as `match_run` finds it."""
+    runs = {run.path.name: run for run in runs_in(home.runs)}
+    return runs[match_run(tuple(runs), word, "kit status lists the runs; kit reproduce starts one")]
+
+
+def find_records(home: Home, word: str) -> RunDirectory:
+    """A run of the records, as `match_run` finds it, or the run directory at path `word`."""
+    if word and RunDirectory(Path(word)).events.is_file():
+        return RunDirectory(Path(word))
+    runs = {run.path.name: run for run in runs_in(home.data) if run.events.is_file()}
+    known = ", ".join(runs) or "none; kit reproduce makes one"
+    return runs[match_run(tuple(runs), word, f"name a run directory, or one of: {known}")]
+
+
+def find_job(home: Home, host: Host, word: str) -> Job:
+    """The job of an unfinished run on the host. UnknownRunError: none of that name, or sealed."""
+    here = refresh_jobs(host, home)
+    run_id = match_run(tuple(job_ids(here)), word, "kit status lists the runs")
+    refresh_run(host, home, run_id)
+    if RunDirectory(here.run(run_id)).is_sealed:
+        raise UnknownRunError(
+            f"run {run_id} is sealed: nothing is left to do", f"kit fetch-records {run_id}"
+        )
+    return read_job(here.job(run_id))

@@ -24,7 +24,11 @@ class Problem:
 
 
 def problems(
-    facts: HostFacts, requirements: Requirements, needs: frozenset[str], installed_mib: int = 0
+    facts: HostFacts,
+    requirements: Requirements,
+    needs: frozenset[str],
+    installed_mib: int = 0,
+    plan_id: str = "PLAN",
 ) -> Iterator[Problem]:
     """What the host lacks. `needs`: programs the engine calls; `installed_mib`: there already."""
     if facts.system != "Linux":
@@ -60,14 +64,14 @@ def problems(
         )
     for tool in sorted(needs - facts.tools):
         yield Problem(f"the engine needs {tool} at run time", "apt-get install g++")
-    yield from _gpu_problems(facts, requirements)
+    yield from _gpu_problems(facts, requirements, plan_id)
 
 
 def require_fit(
     facts: HostFacts, plan: Plan, needs: frozenset[str], installed_mib: int = 0
 ) -> None:
     """HostUnfitError with every problem, or nothing."""
-    found = list(problems(facts, plan.requirements, needs, installed_mib))
+    found = list(problems(facts, plan.requirements, needs, installed_mib, plan.id))
     if found:
         causes = "".join(f"\n  - {p.cause}" for p in found)
         remedies = "; ".join(dict.fromkeys(p.remedy for p in found))
@@ -80,12 +84,14 @@ def _has_engine_python(facts: HostFacts) -> bool:
     )
 
 
-def _gpu_problems(facts: HostFacts, requirements: Requirements) -> Iterator[Problem]:
+def _gpu_problems(facts: HostFacts, requirements: Requirements, plan_id: str) -> Iterator[Problem]:
     if requirements.compute_capability == 0 and requirements.gpu_memory_mib == 0:
         return
     if not facts.gpus:
         yield Problem(
-            "the plan needs a GPU, and nvidia-smi shows none", "name a host with one: HOST=…"
+            "the plan needs a GPU, and nvidia-smi shows none",
+            f"name a host with one: make reproduce PLAN={plan_id} HOST=user@host; without a line "
+            f"to it: kit bundle build --plan {plan_id} and kit job --plan {plan_id}",
         )
         return
     best = max(facts.gpus, key=lambda gpu: (gpu.compute_capability, gpu.memory_mib))

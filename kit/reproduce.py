@@ -29,6 +29,7 @@ from kit.launch import (
     make_job,
     new_run_id,
     require_intact,
+    resume_command,
     running_harness,
     start,
     unfinished,
@@ -69,9 +70,12 @@ def reproduce(
     new: bool = False,
     blocks: Blocks = (),
     docker: DockerChoice | None = None,
+    resume: Job | None = None,
 ) -> Reproduced:
     """Carry the plan out on the host, or finish it, and bring the records home."""
-    started, watch = begin(home, host, plan, say, new=new, blocks=blocks, docker=docker)
+    started, watch = begin(
+        home, host, plan, say, new=new, blocks=blocks, docker=docker, resume=resume
+    )
     ending = follow(host.mirror(home), started, watch, say)
     return Reproduced(
         ending, bring_home(home, host, started.job, say), home.tables_for(started.job)
@@ -87,14 +91,16 @@ def begin(
     new: bool = False,
     blocks: Blocks = (),
     docker: DockerChoice | None = None,
+    resume: Job | None = None,
 ) -> tuple[Started, Watch]:
     """Attach to the plan's run if it is under way; otherwise resume it, or start one.
 
-    `new` gives an unfinished run up, but never one that is under way. `blocks`: of the plan, empty
-    for all. `docker`: the image in which to run; None for the wheels runtime.
+    `new` gives an unfinished run up, but never one that is under way. `resume`: go on with exactly
+    this run. `blocks`: of the plan, empty for all. `docker`: the image in which to run; None for
+    the wheels runtime.
     """
     here = host.mirror(home)
-    old = unfinished(home, host, plan, blocks, say)
+    old = resume or unfinished(home, host, plan, blocks, say)
     running = watch = None
     if old is not None:
         running = running_harness(home, host, old.run_id)
@@ -108,7 +114,8 @@ def begin(
         if running is not None:
             say(f"run {old.run_id} is under way, {done}: attaching")
             log = here.log(old.run_id)
-            return Started(old, running, log.stat().st_size if log.exists() else 0), watch
+            offset = log.stat().st_size if log.exists() else 0
+            return Started(old, running, offset, resume_command(host, old.run_id)), watch
         _require_same_runtime(old, docker)
         say(f"resuming unfinished run {old.run_id}, {done}")
     job, harness = prepare(home, host, plan, old.run_id if old else "", say, blocks, docker)

@@ -15,6 +15,7 @@ import click
 
 from kit.docker.choice import DockerChoice, choose
 from kit.doctor.topic import DOCKER, WHEELS
+from kit.engine_setup import require_locked
 from kit.home import Home
 from kit.image_lock import LOCK_NAME
 from records.plan import Plan
@@ -54,7 +55,7 @@ def _note(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 
 def docker_choice(home: Home, plan: Plan) -> DockerChoice | None:
-    """The image to run in; None for the wheels runtime. UnresolvedImageError."""
+    """The image to run in; None for wheels. UnlockedModelError, UnresolvedImageError."""
     meta = click.get_current_context().meta
     for name in ("runtime", "image", "image_lock", "mirror"):
         if meta.get(f"{_META}.{name}"):  # with several hosts each has a process of its own
@@ -62,5 +63,6 @@ def docker_choice(home: Home, plan: Plan) -> DockerChoice | None:
     runtime = meta.get(f"{_META}.runtime") or (DOCKER if plan.engine.lock == LOCK_NAME else WHEELS)
     if runtime == WHEELS:
         return None
+    require_locked(home, plan)  # an image that is there would not help a plan without its models
     name, mirror = str(meta.get(f"{_META}.image", "")), str(meta.get(f"{_META}.mirror", ""))
     return choose(home.root / "images", name, mirror, meta.get(f"{_META}.image_lock"))

@@ -39,7 +39,7 @@ TORN = Code(
     "the journal of an open run ends in the middle of a line",
     "The harness was stopped while it wrote. When it resumes, it cuts the torn line and records "
     "how long it was.",
-    "resume the run: kit reproduce",
+    "resume the run: kit reproduce --run RUN_ID",
 )
 
 

@@ -26,7 +26,7 @@ OPEN_BOOT = Code(
     "a boot started and no end is recorded",
     "Every boot.started is followed by its boot.ended before the next boot starts; after a kill, "
     "the resumption writes it.",
-    "resume the run: kit reproduce",
+    "resume the run: kit reproduce --run RUN_ID",
 )
 WINDOWS = Code(
     "COVER03",

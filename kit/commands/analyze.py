@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from analysis.publish import studies, write_studies
-from analysis.reading import find_run, read_run, sealed_runs
+from analysis.reading import read_run, sealed_runs
 from analysis.table import as_object
 from kit.commands.study_text import study_text
-from kit.options import home, json_option
+from kit.options import find_records, home, json_option
 from kit.output import print_json, say
 from records.errors import UnknownRunError
 
@@ -20,16 +20,18 @@ from records.errors import UnknownRunError
 def command(names: tuple[str, ...], paper: bool, as_json: bool) -> None:
     """Print the tables of runs, and write them as Markdown, CSV and LaTeX.
 
-    RUN is a run's id, or a path to one; default: every sealed run here that is not synthetic. The
-    chain of each run is verified first. Runs of one plan, harness, engine and host are also pooled.
+    RUN is a run's id or its beginning, or a path to one; default: every sealed run here that is not
+    synthetic. The chain of each run is verified first. Runs of one plan, harness, engine and host
+    are also pooled.
 
     \b
     Example:
       kit analyze
-      kit analyze 20261130-smoke --json
+      kit analyze 20261130T115921Z --json
+      kit analyze build/demo/records/20261130T120000Z-demo-0a1b2c
     """
     here = home()
-    runs = [read_run(find_run(here.data, name)) for name in names]
+    runs = [read_run(find_records(here, name)) for name in names]
     if not names:
         found = [read_run(directory) for directory in sealed_runs(here.data)]
         runs = [run for run in found if not run.started.synthetic]

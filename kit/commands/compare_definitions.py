@@ -7,23 +7,26 @@ from tabulate import tabulate
 
 from analysis.definitions import definition
 from analysis.measure_tables import definitions_table
-from analysis.reading import find_run, read_run
+from analysis.reading import read_run
 from analysis.table import as_object
-from kit.options import home, json_option
+from kit.options import find_records, home, json_option
 from kit.output import print_json
 
 
 @click.command()
-@click.argument("run")
+@click.argument("run", default="")
 @json_option
 def command(run: str, as_json: bool) -> None:
     """Print every tool's latency quantities over one run: p50, p95, p99 by arm and window.
 
+    RUN is a run's id or its beginning, or a path to one; default: the newest.
+
     \b
     Example:
-      kit compare-definitions 20261130-smoke
+      kit compare-definitions
+      kit compare-definitions 20261130T115921Z --json
     """
-    table = definitions_table([read_run(find_run(home().data, run))])
+    table = definitions_table([read_run(find_records(home(), run))])
     sources = {row[-1]: definition(row[-1]).source for row in table.rows}
     if as_json:
         print_json({**as_object(table), "sources": sources})

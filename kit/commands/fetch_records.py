@@ -34,8 +34,8 @@ def command(
     \b
     Example:
       kit fetch-records
-      kit fetch-records 20261130t --unfinished
-      kit fetch-records --from carried/20261130t120000z-sm90-pilot-0a1b2c
+      kit fetch-records 20261130T115921Z --unfinished
+      kit fetch-records --from carried/20261130T120000Z-sm90-pilot-0a1b2c
     """
     here = home()
     if carried is not None:

@@ -28,6 +28,7 @@ def command(run_id: str, host_name: str, follow: bool) -> None:
     \b
     Example:
       kit logs -f
+      kit logs 20261130T115921Z
       kit logs -f --host root@203.0.113.7:22022
     """
     here = home()

@@ -10,7 +10,8 @@ from analysis.claims import arms_of_claims
 from kit.doctor.needs import needs_of
 from kit.follow import duration
 from kit.options import find_plan, home, json_option
-from kit.output import print_json, print_table
+from kit.output import print_json, print_table, say
+from kit.plan_checks import obstacles
 from kit.plan_cost import Cost, Tariff, cost_of, rows_by_claim
 from kit.plan_view import expected_s, overview, window_text
 from records.plan import boot_order
@@ -18,7 +19,7 @@ from records.plan import boot_order
 
 @click.group()
 def command() -> None:
-    """Show plans.
+    """Show plans. kit/plans/README.md tells how to write one.
 
     \b
     Example:
@@ -29,7 +30,7 @@ def command() -> None:
 @command.command("list")
 @json_option
 def list_plans(as_json: bool) -> None:
-    """List the plans of this kit.
+    """List the plans of this kit, and whether each can run on this machine as things stand.
 
     \b
     Example:
@@ -37,11 +38,30 @@ def list_plans(as_json: bool) -> None:
     """
     here = home()
     plans = [find_plan(here, path.stem) for path in sorted(here.plans.glob("*.toml"))]
+    why = {plan.id: list(obstacles(here, plan)) for plan in plans}
     if as_json:
-        print_json([{"id": p.id, "title": p.title, "digest": str(p.digest)} for p in plans])
+        print_json(
+            [
+                {
+                    "id": p.id,
+                    "title": p.title,
+                    "digest": str(p.digest),
+                    "obstacles": why[p.id],
+                }
+                for p in plans
+            ]
+        )
         return
-    rows = [(p.id, len(boot_order(p)), duration(expected_s(p)), p.title) for p in plans]
-    print_table(("plan", "boots", "expected", "title"), rows)
+    rows = [
+        (p.id, len(boot_order(p)), duration(expected_s(p)), _yes(not why[p.id]), p.title)
+        for p in plans
+    ]
+    print_table(("plan", "boots", "expected", "runs here", "title"), rows)
+    for plan_id, reasons in why.items():
+        if reasons:
+            click.echo(f"\n{plan_id} cannot run here:")
+        for reason in reasons:
+            click.echo(f"  - {reason}")
 
 
 @command.command("show")
@@ -53,9 +73,12 @@ def show(name: str, as_json: bool) -> None:
     \b
     Example:
       kit plan show l4-confounds
-      kit plan show my-plan.toml --json
+      kit plan show kit/plans/demo.toml --json
     """
-    plan = find_plan(home(), name)
+    here = home()
+    plan = find_plan(here, name)
+    for reason in obstacles(here, plan):
+        say(f"warning: {reason}")
     if as_json:
         print_json(overview(plan))
         return
@@ -82,6 +105,10 @@ def show(name: str, as_json: bool) -> None:
         f"{', ' + ' '.join(need.cpu_flags) if need.cpu_flags else ''}"
         f"{gpu if need.gpu_memory_mib else ', no GPU'}"
     )
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 def _price(_ctx: click.Context, _param: click.Parameter, text: str) -> Decimal:

@@ -14,6 +14,7 @@ from kit.hosts import host_names
 from kit.many_hosts import Shared, reproduce_on, require_all
 from kit.options import (
     blocks_option,
+    find_job,
     find_plan,
     home,
     host_option,
@@ -22,6 +23,8 @@ from kit.options import (
     open_host,
     open_hosts,
     plan_option,
+    require_alone,
+    run_option,
 )
 from kit.output import print_json, say
 from kit.reproduce import Reproduced, reproduce, require_complete
@@ -30,13 +33,19 @@ from kit.runtime_options import docker_choice, runtime_options
 
 @click.command()
 @plan_option
+@run_option
 @host_option
 @runtime_options
 @blocks_option
 @new_option
 @json_option
 def command(
-    plan_name: str, host_name: str, blocks: tuple[int, ...], new: bool, as_json: bool
+    plan_name: str,
+    run_id: str,
+    host_name: str,
+    blocks: tuple[int, ...],
+    new: bool,
+    as_json: bool,
 ) -> None:
     """Do the whole job: install, run, bring the records home, write the tables.
 
@@ -48,16 +57,24 @@ def command(
       kit reproduce
       kit reproduce --plan smoke-cpu --json
       kit reproduce --host root@203.0.113.7:22022 --accept-new
-      kit reproduce --plan l4-confounds --host gpu1,gpu2,gpu3
+      kit reproduce --plan smoke-cpu --host host1,host2
+      kit reproduce --run 20261130T115921Z
     """
     here = home()
-    plan = find_plan(here, plan_name)
-    docker = docker_choice(here, plan)
     names = host_names(host_name)
+    job = None
+    if run_id:
+        require_alone(new=new, blocks=blocks)
+        job = find_job(here, open_host(here, host_name), run_id)
+        plan, blocks = job.plan, job.blocks
+    else:
+        plan = find_plan(here, plan_name)
+    docker = docker_choice(here, plan)
     if len(names) == 1:
         host = open_host(here, names[0])
         shared = Shared(
-            (reproduce(here, host, plan, say, new=new, blocks=blocks, docker=docker),), ()
+            (reproduce(here, host, plan, say, new=new, blocks=blocks, docker=docker, resume=job),),
+            (),
         )
     else:
         shared = reproduce_on(

@@ -7,6 +7,7 @@ import click
 from kit.follow import follow
 from kit.options import (
     blocks_option,
+    find_job,
     find_plan,
     home,
     host_option,
@@ -14,6 +15,8 @@ from kit.options import (
     new_option,
     open_host,
     plan_option,
+    require_alone,
+    run_option,
 )
 from kit.output import print_json, say
 from kit.reproduce import begin, require_complete
@@ -22,6 +25,7 @@ from kit.runtime_options import docker_choice, runtime_options
 
 @click.command()
 @plan_option
+@run_option
 @host_option
 @click.option("--detach", is_flag=True, help="Return as soon as the harness has started.")
 @runtime_options
@@ -30,6 +34,7 @@ from kit.runtime_options import docker_choice, runtime_options
 @json_option
 def command(
     plan_name: str,
+    run_id: str,
     host_name: str,
     detach: bool,
     blocks: tuple[int, ...],
@@ -44,12 +49,19 @@ def command(
     Example:
       kit run --plan smoke-cpu
       kit run --detach && kit status
+      kit run --run 20261130T115921Z
     """
     here = home()
-    plan = find_plan(here, plan_name)
-    docker = docker_choice(here, plan)
     host = open_host(here, host_name)
-    started, watch = begin(here, host, plan, say, new=new, blocks=blocks, docker=docker)
+    job = None
+    if run_id:
+        require_alone(new=new, blocks=blocks)
+        job = find_job(here, host, run_id)
+        plan, blocks = job.plan, job.blocks
+    else:
+        plan = find_plan(here, plan_name)
+    docker = docker_choice(here, plan)
+    started, watch = begin(here, host, plan, say, new=new, blocks=blocks, docker=docker, resume=job)
     run_id = started.job.run_id
     if detach:
         if as_json:

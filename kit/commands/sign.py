@@ -29,7 +29,7 @@ def command(run_id: str, checkpoint: bool, key: Path) -> None:
 
     \b
     Example:
-      kit sign 20261130T115113Z-smoke-cpu-311ac2 --key ~/.ssh/id_ed25519
+      kit sign 20261130T115921Z-smoke-cpu-5d0eba --key ~/.ssh/id_ed25519
       kit sign --checkpoint --key ~/.ssh/id_ed25519
     """
     if checkpoint == bool(run_id):

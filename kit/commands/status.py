@@ -9,7 +9,7 @@ import click
 from kit.follow import duration
 from kit.home import Home
 from kit.host import Host
-from kit.launch import is_under_way
+from kit.launch import is_under_way, resume_command
 from kit.mirror import refresh_all
 from kit.options import find_run, home, host_option, json_option, open_hosts
 from kit.output import print_json, print_table, say
@@ -28,7 +28,7 @@ def command(run_id: str, host_name: str, as_json: bool) -> None:
     \b
     Example:
       kit status
-      kit status 20261130t --json
+      kit status 20261130T115921Z --json
       kit status --host root@203.0.113.7:22022
     """
     here = home()
@@ -78,7 +78,7 @@ def _word(run: RunDirectory, state: RunState, *, under_way: bool) -> str:
 
 
 def _left(left_s: int | None) -> str:
-    return "-" if left_s is None else f"about {duration(left_s)}"
+    return f"about {duration(left_s)}" if left_s else "-"
 
 
 def _details(seen: Home, told: dict[str, Any], host: Host) -> None:
@@ -87,6 +87,5 @@ def _details(seen: Home, told: dict[str, Any], host: Host) -> None:
     for window, reasons in told["void_windows"].items():
         click.echo(f"\n{window} is void: {'; '.join(reasons)}")
     if told["state"] == "interrupted":
-        where = "" if host.name == "local" else f" --host {host.name}"
-        say(f"resume it: kit reproduce --plan {told['plan']}{where}")
+        say(f"resume it: {resume_command(host, told['run_id'])}")
     say(f"log of the harness: {seen.log(told['run_id'])}")

@@ -6,11 +6,14 @@ import time
 
 import click
 
-from kit.launch import running_harness
+from kit.home import Home
+from kit.host import Host
+from kit.launch import is_under_way, resume_command, running_harness
 from kit.mirror import refresh_all, refresh_run
 from kit.options import find_run, home, host_option, open_host
 from kit.output import say
 from records.errors import UnknownRunError
+from records.run_directory import runs_in
 
 _POLL_S = 0.2
 
@@ -21,14 +24,18 @@ _POLL_S = 0.2
 def command(run_id: str, host_name: str) -> None:
     """Stop a run in order: its boot is marked as interrupted, and it stays resumable.
 
+    Without RUN_ID: the run that is under way, where there is just one.
+
     \b
     Example:
       kit stop
+      kit stop 20261130T115921Z
       kit stop --host root@203.0.113.7:22022
     """
     here = home()
     host = open_host(here, host_name)
-    run = find_run(refresh_all(host, here), run_id)
+    seen = refresh_all(host, here)
+    run = find_run(seen, run_id or _only_active(here, host, seen))
     name = run.path.name
     running = running_harness(here, host, name)
     if running is None:
@@ -38,5 +45,18 @@ def command(run_id: str, host_name: str) -> None:
     while running.exit_status() is None:
         time.sleep(_POLL_S)
     refresh_run(host, here, name)
-    word = "has ended" if run.is_sealed else "stopped; resume it with the command that started it"
+    word = "has ended" if run.is_sealed else f"stopped; resume it: {resume_command(host, name)}"
     click.echo(f"run {name} {word}")
+
+
+def _only_active(here: Home, host: Host, seen: Home) -> str:
+    """The one run under way. UnknownRunError where there is none, or more than one."""
+    names = [run.path.name for run in runs_in(seen.runs) if not run.is_sealed]
+    active = [name for name in names if is_under_way(here, host, name)]
+    if not active:
+        raise UnknownRunError("no run is under way", "kit status")
+    if len(active) > 1:
+        raise UnknownRunError(
+            f"{len(active)} runs are under way: {', '.join(active)}", f"kit stop {active[-1]}"
+        )
+    return active[0]

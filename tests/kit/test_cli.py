@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -19,6 +23,7 @@ from records.errors import (
     UnknownRunError,
     UnlockedModelError,
 )
+from records.journal import Journal
 from tests.sealed_run import Shape, make_run, small_plan
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +92,7 @@ def test_plan_list_names_every_plan(capsys: pytest.CaptureFixture[str]) -> None:
         (("reproduce", "--host", "what?"), UnknownHostError, "no kind of host"),
         (("status",), UnknownRunError, "no run here yet"),
         (("logs", "x"), UnknownRunError, "no run 'x' here"),
-        (("stop",), UnknownRunError, "no run here yet"),
+        (("stop",), UnknownRunError, "no run is under way"),
         (("fetch-records", "x"), UnknownRunError, "no run 'x' here"),
     ],
 )
@@ -163,7 +168,7 @@ def test_status_tells_runs_failures_and_how_to_resume(
     assert call("status", RUN) == 0
     shown = capsys.readouterr()
     assert "the engine ran out of memory" in shown.out
-    assert "resume it: kit reproduce --plan test-plan" in shown.err
+    assert f"resume it: kit reproduce --run {RUN}" in shown.err
 
 
 def test_a_beginning_of_several_names_is_not_a_name(
@@ -180,6 +185,8 @@ def test_stopping_a_run_that_does_not_run_says_so(
 ) -> None:
     make_run(kit_home / "runs" / RUN, small_plan())
     assert call("stop") == UnknownRunError.exit_code
+    assert "no run is under way" in capsys.readouterr().err
+    assert call("stop", RUN.lower()) == UnknownRunError.exit_code
     assert "is not running" in capsys.readouterr().err
 
 
@@ -200,3 +207,87 @@ def test_a_process_of_another_program_is_never_taken_for_the_harness(tmp_path: P
         assert LocalHost().attach(note, "/jobs/x.json") is None
         assert LocalHost().attach(note, "input()") is not None
         process.kill()
+
+
+def test_stop_names_the_runs_when_several_are_under_way(
+    kit_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with ExitStack() as stack:
+        for last in "de":
+            run = kit_home / "runs" / f"{RUN[:-1]}{last}"
+            make_run(run, small_plan(), Shape(seal=False))
+            stack.enter_context(Journal.resume(run / "events.jsonl"))
+        assert call("stop") == UnknownRunError.exit_code
+    shown = capsys.readouterr().err
+    assert f"2 runs are under way: {RUN[:-1]}d, {RUN[:-1]}e" in shown
+    assert f"try: kit stop {RUN[:-1]}e" in shown
+
+
+def test_a_run_is_named_by_its_beginning_in_any_case(
+    tmp_path: Path, kit_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run(tmp_path / "data" / RUN, small_plan())
+    for words in (("compare-definitions",), ("compare-definitions", RUN[:20].lower())):
+        assert call(*words, "--json") == 0
+        assert json.loads(capsys.readouterr().out)["name"] == "definitions"
+    assert call("compare-definitions", "2027") == UnknownRunError.exit_code
+
+
+def test_a_plan_that_cannot_run_here_is_told_with_the_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("plan", "list") == 0
+    assert "model qwen3-4b is not locked" in capsys.readouterr().out
+    plan = tmp_path / "mine.toml"
+    text = (ROOT / "kit" / "plans" / "smoke-cpu.toml").read_text()
+    plan.write_text(text.replace('"ngram"', '"n-gramm"').replace("wheels-cpu.lock", "no.lock"))
+    assert call("plan", "show", str(plan)) == 0
+    shown = capsys.readouterr()
+    assert "warning: arm n-gramm: vllm 0.29.0 has no method 'n-gramm'" in shown.err
+    assert "warning: no lock images/no.lock" in shown.err
+
+
+def _examples() -> Iterator[str]:
+    """Every command line of every help text, lines that were broken put together."""
+
+    def walk(one: click.Command) -> Iterator[str]:
+        text = (one.help or "").partition("Example:")[2].replace("\\\n", " ")
+        lines = (line.strip() for line in text.splitlines())
+        for line in lines:
+            if line.startswith("kit "):
+                yield from line.split("  #")[0].split(" && ")
+        if isinstance(one, click.Group):
+            for name in one.list_commands(click.Context(one)):
+                child = one.get_command(click.Context(one), name)
+                assert child is not None
+                yield from walk(child)
+
+    yield from (line for verb in VERBS for line in walk(cli.get_command(None, verb)))
+
+
+@pytest.mark.parametrize("line", dict.fromkeys(_examples()))
+def test_every_example_of_a_help_text_parses(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "carried" / "20261130T120000Z-sm90-pilot-0a1b2c").mkdir(parents=True)
+    (tmp_path / "carry").mkdir()
+    (tmp_path / "images").mkdir()
+    for name in ("host.txt", "images/wheels-sm90-offline.host"):
+        (tmp_path / name).touch()
+    command, words = cli, shlex.split(line)[1:]
+    while isinstance(command, click.Group):
+        child = command.get_command(click.Context(command), words[0])
+        assert child is not None, f"no such command: {line}"
+        command, words = child, words[1:]
+    command.make_context(line, words)  # UsageError where it does not parse
+
+
+def test_the_runs_and_plans_of_examples_are_there() -> None:
+    runs = [path.name for path in (ROOT / "records" / "data").iterdir()]
+    for line in _examples():
+        for word in shlex.split(line)[2:]:
+            if word.startswith("2026"):
+                assert any(run.startswith(word.partition(":")[0]) for run in runs), line
+        if "--plan" in line:
+            assert shlex.split(line)[shlex.split(line).index("--plan") + 1] in PLANS, line
