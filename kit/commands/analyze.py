@@ -7,7 +7,7 @@ import click
 from analysis.publish import studies, write_studies
 from analysis.reading import read_run, sealed_runs
 from analysis.table import as_object
-from kit.commands.study_text import study_text
+from kit.commands.study_text import shown_text
 from kit.options import find_records, home, json_option
 from kit.output import print_json, say
 from records.errors import UnknownRunError
@@ -38,12 +38,16 @@ def command(names: tuple[str, ...], paper: bool, as_json: bool) -> None:
     if not runs:
         raise UnknownRunError(f"no sealed run in {here.data}", remedy="kit reproduce makes one")
     result = studies(runs)
+    synthetic = any(run.started.synthetic for run in runs)
+    out = here.out / ("demo/tables" if synthetic else "tables")
     if paper:
+        if synthetic:
+            raise click.UsageError("--paper is for measured runs, and one of these is synthetic")
         # Pooled tables change with every new run, so they are not for committing.
-        single = [study for study in result if len(study.runs) == 1]
-        written = write_studies(single, here.root / "paper" / "tables")
-    else:
-        written = write_studies(result, here.out / "tables")
+        out = here.root / "paper" / "tables"
+        result = [study for study in result if len(study.runs) == 1]
+    written = write_studies(result, out)
+    places = {study.name: out / study.name for study in result}
     if as_json:
         print_json(
             {
@@ -60,6 +64,6 @@ def command(names: tuple[str, ...], paper: bool, as_json: bool) -> None:
         )
         return
     for study in result:
-        click.echo(study_text(study))
+        click.echo(shown_text(study, places[study.name]))
     for directory in sorted({str(path.parent) for path in written}):
         say(f"written: {directory}")

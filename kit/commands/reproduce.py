@@ -9,7 +9,7 @@ import click
 
 from analysis.publish import Study, studies, write_studies
 from analysis.reading import read_run, sealed_runs
-from kit.commands.study_text import study_text
+from kit.commands.study_text import shown_text
 from kit.hosts import host_names
 from kit.many_hosts import Shared, reproduce_on, require_all
 from kit.options import (
@@ -100,7 +100,7 @@ def _show(done: Sequence[Reproduced], *, as_json: bool) -> list[dict[str, Any]]:
         run_ids = {one.ending.run_id for one in done}
         for study in found:
             if run_ids & set(study.runs):
-                click.echo(study_text(study))
+                click.echo(shown_text(study, tables / study.name))
         for one in done:
             click.echo(f"records: {one.fetched.directory}")
         click.echo(f"tables:  {tables}")

@@ -1,23 +1,71 @@
-"""The tables of a study as text for a terminal; no verb of its own.
+"""The tables of a study as text: in full, or as a summary that fits a terminal; no verb of its own.
 
-Invariant: nothing is left out but tables without a row, and the definitions of other tools, which
-have a verb of their own and would bury the rest.
+Invariant: what the summary leaves out stands in the files that it names; the full text leaves out
+nothing but tables without a row and the definitions of other tools, which have a verb of their own.
 """
 
 from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from tabulate import tabulate
 
 from analysis.publish import Study
 from analysis.table import Table
 
+WIDTH = 100
 _NOT_SHOWN = ("definitions",)
+_REASON_WIDTH = 40
+_LATENCY = ("arm", "window", "quantity", "unit", "requests", "p50", "p95")
+_SPREAD = {
+    "arm": "arm",
+    "window": "window",
+    "boots": "boots",
+    "output, mean (tok/s)": "tok/s",
+    "CV (%)": "CV %",
+    "CV 95 % low (%)": "low",
+    "CV 95 % high (%)": "high",
+    "acceptance, mean (tok/step)": "tok/step",
+    "CV, acceptance (%)": "CV %",
+}
 
 
 def study_text(study: Study) -> str:
     """Name, runs, and every table worth a look."""
     shown = (t for t in study.tables if t.name not in _NOT_SHOWN and t.rows)
-    return f"# {study.name}: {', '.join(study.runs)}\n\n" + "\n".join(map(_table_text, shown))
+    return f"{_heading(study)}\n\n" + "\n".join(map(_table_text, shown))
+
+
+def shown_text(study: Study, files: Path) -> str:
+    """The summary where a person reads it on a terminal, otherwise everything."""
+    return study_summary(study, files) if sys.stdout.isatty() else study_text(study)
+
+
+def study_summary(study: Study, files: Path) -> str:
+    """The same in at most WIDTH columns. `files`: the directory that holds the whole tables."""
+    tables = {table.name: table for table in study.tables}
+    spread = _columns(tables["dispersion"], tuple(_SPREAD))
+    parts = [
+        (tables["decisions"].title, _decisions(tables["decisions"])),
+        (tables["boots"].title, _grid(_headings(tables["boots"]), tables["boots"].rows)),
+        (
+            "Throughput and acceptance, mean over boots, with the 95 % interval of the first CV",
+            _grid(tuple(_SPREAD.values()), spread),
+        ),
+        (tables["latency"].title, _grid(_LATENCY, _columns(tables["latency"], _LATENCY))),
+        (tables["void"].title, _void(tables["void"], one_run=len(study.runs) == 1)),
+    ]
+    body = "\n\n".join(f"{title}\n\n{text}" for title, text in parts)
+    return (
+        f"{_heading(study)}\n\n{body}\n\nall tables, with what their columns mean: {files}/*.md\n"
+    )
+
+
+def _heading(study: Study) -> str:
+    runs = ", ".join(study.runs)
+    return f"# {study.name}" if runs == study.name else f"# {study.name}: {runs}"
 
 
 def _table_text(table: Table) -> str:
@@ -26,3 +74,53 @@ def _table_text(table: Table) -> str:
     body = tabulate(table.rows, head, tablefmt="simple", disable_numparse=True, colalign=align)
     notes = "".join(f"  {note}\n" for note in table.notes)
     return f"{table.title}\n\n{body}\n{notes}"
+
+
+def _headings(table: Table) -> tuple[str, ...]:
+    return tuple(column.heading for column in table.columns)
+
+
+def _columns(table: Table, wanted: Sequence[str]) -> list[tuple[str, ...]]:
+    places = [_headings(table).index(name) for name in wanted]
+    return [tuple(row[i] for i in places) for row in table.rows]
+
+
+def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return tabulate(rows, head, tablefmt="simple", disable_numparse=True) if rows else "none"
+
+
+def _decisions(table: Table) -> str:
+    """One row a decision, one column an arm; several grids below each other where they are many."""
+    blocks: list[list[tuple[str, ...]]] = [[]]
+    for row in table.rows:
+        if blocks[-1] and _width(_transposed(table, [*blocks[-1], row])) > WIDTH:
+            blocks.append([])
+        blocks[-1].append(row)
+    return "\n\n".join(_transposed(table, block) for block in blocks)
+
+
+def _transposed(table: Table, rows: Sequence[tuple[str, ...]]) -> str:
+    names = _headings(table)
+    lines = [(name, *cells) for name, *cells in zip(names, *rows, strict=True)]
+    return _grid(lines[0], lines[1:])
+
+
+def _void(table: Table, *, one_run: bool) -> str:
+    first = 1 if one_run else 0
+    rows = [list(_broken(row, first)) for row in table.rows]
+    return _grid(_headings(table)[first:], rows)
+
+
+def _broken(row: tuple[str, ...], first: int) -> Iterator[str]:
+    yield from row[first:-1]
+    line, lines = "", []
+    for word in row[-1].split():
+        if line and len(line) + len(word) >= _REASON_WIDTH:
+            lines.append(line)
+            line = ""
+        line = f"{line} {word}".strip()
+    yield "\n".join([*lines, line])
+
+
+def _width(text: str) -> int:
+    return max(map(len, text.splitlines()))
