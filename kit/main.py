@@ -68,7 +68,19 @@ class Verbs(click.Group):
             formatter.write_dl(list(VERBS.items()))
 
 
+def _print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from kit.commands.version import version_line  # reads the installed distributions
+
+        click.echo(version_line())
+        ctx.exit()
+
+
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
+    help="Print the version of this kit.",
+)  # fmt: skip
 def cli() -> None:
     """Measure speculative decoding under FP8 on vLLM 0.29.0, and hold the figures to account.
 

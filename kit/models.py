@@ -14,6 +14,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from kit.heartbeat import heartbeat
 from kit.uv_process import Progress, discard, run_shown, uv_binary
 from records.decode import from_object
 from records.digest import Digest
@@ -137,13 +138,22 @@ def build(model: LockedModel, engine_python: Path, scratch: Path, progress: Prog
     _require(gguf, source.member_digest, RETRY)
     output.mkdir()
     progress(f"converting {gguf.name} ({model.transformation}, about 20 s)")
-    run_shown(
-        [str(engine_python), "-I", "-B", str(SCRIPT), str(gguf), str(output), model.transformation],
-        discard,
-        "the conversion",
-        RETRY,
-        {"PATH": os.defpath, "HOME": str(scratch), "HF_HUB_OFFLINE": "1", "LANG": "C.UTF-8"},
-    )
+    with heartbeat(progress, f"converting {gguf.name}", first_s=20.0):
+        run_shown(
+            [
+                str(engine_python),
+                "-I",
+                "-B",
+                str(SCRIPT),
+                str(gguf),
+                str(output),
+                model.transformation,
+            ],
+            discard,
+            "the conversion",
+            RETRY,
+            {"PATH": os.defpath, "HOME": str(scratch), "HF_HUB_OFFLINE": "1", "LANG": "C.UTF-8"},
+        )
     shutil.rmtree(unpacked)
     return output
 

@@ -131,7 +131,7 @@ def find_plan(home: Home, name: str) -> Plan:
     known = sorted(path.stem for path in home.plans.glob("*.toml"))
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
-        hint = f"--plan {near[0]}" if near else "write --plan with one of these, or a file.toml"
+        hint = f"did you mean {near[0]}?" if near else "name one of these, or a file: ./my.toml"
         raise PlanError(f"no plan {name!r}; there are: {', '.join(known)}", hint)
     return _kept(home, home.plans / f"{name}.toml")
 

@@ -21,6 +21,7 @@ SOURCES = (
     "kit/provision_on_host.py",
     "kit/models.py",
     "kit/wheels.py",
+    "kit/heartbeat.py",
     "kit/uv_process.py",
     "kit/materialise_gguf.py",
     "records/__init__.py",

@@ -110,7 +110,7 @@ class RunState:
         self.plan, self.blocks = event.plan, event.blocks
         self.run_id, self.phase = event.run_id, "binding"
         mark = " (SYNTHETIC: reference server)" if event.synthetic else ""
-        return f"run {event.run_id}: {self.total} boots{mark}"
+        return f"run {event.run_id}: {count(self.total, 'boot')}{mark}"
 
     def _run_resumed(self, event: schema.RunResumed) -> str:
         self.resumed += 1
@@ -137,7 +137,7 @@ class RunState:
         self._planned, self._boot_started_ns = event.planned, self.last_ns
         if not event.planned:
             return f"unmeasured boot {event.boot}: fills the compile cache"
-        return f"boot {self.done + 1} of {self.total}: {event.boot}"
+        return f"boot {self.done + 1} of {self.total}: {event.boot}, starting the engine"
 
     def _boot_healthy(self, event: schema.BootHealthy) -> str:
         self.phase = "warming up"
@@ -175,7 +175,12 @@ class RunState:
 
     def _run_ended(self, event: schema.RunEnded) -> str:
         self.ended, self.phase = True, "ended"
-        return f"run ended: {event.completed} boots completed, {event.failed} failed"
+        return f"run ended: {count(event.completed, 'boot')} completed, {event.failed} failed"
+
+
+def count(number: int, what: str) -> str:
+    """`1 boot`, `2 boots`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _nothing(_state: RunState, _event: Any) -> str:

@@ -15,6 +15,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from kit.heartbeat import heartbeat
 from kit.uv_process import Progress, discard, run_shown, uv_binary
 from records.digest import Digest
 from records.errors import ProvisionError
@@ -89,6 +90,16 @@ def torch_requirement(lock_text: str) -> str | None:
     return match[0] + "\n" if match else None
 
 
+def without_packages(progress: Progress) -> Progress:
+    """The progress without uv's list of every distribution (`+ name==version`)."""
+
+    def show(line: str) -> None:
+        if not line.partition(": ")[2].startswith(("+ ", "- ", "~ ")):
+            progress(line)
+
+    return show
+
+
 def _install(uv: str, text: str, lock: Path, target: Path, progress: Progress) -> None:
     torch_index = ["--torch-backend", "cpu"]  # uv's name for PyTorch's own CPU index
     torch = torch_requirement(text)
@@ -101,9 +112,9 @@ def _install(uv: str, text: str, lock: Path, target: Path, progress: Progress) -
     options = ["--require-hashes", "--only-binary", ":all:", "--compile-bytecode", *torch_index]
     # Copies: a file changed here must not change uv's cache, which a new install is made from.
     options += ["--link-mode", "copy"]
-    run_shown(
-        [uv, "pip", "sync", "--python", python, *options, str(lock)], progress, "uv pip sync", RETRY
-    )
+    argv = [uv, "pip", "sync", "--python", python, *options, str(lock)]
+    with heartbeat(progress, "installing and compiling bytecode", first_s=20.0):
+        run_shown(argv, without_packages(progress), "uv pip sync", RETRY)
     shutil.rmtree(wheels, ignore_errors=True)
 
 

@@ -8,6 +8,7 @@ from analysis.publish import studies, write_studies
 from analysis.reading import read_run, sealed_runs
 from analysis.table import as_object
 from kit.commands.study_text import shown_text
+from kit.heartbeat import heartbeat
 from kit.options import find_records, home, json_option
 from kit.output import print_json, say
 from records.errors import UnknownRunError
@@ -31,13 +32,15 @@ def command(names: tuple[str, ...], paper: bool, as_json: bool) -> None:
       kit analyze build/demo/records/20261130T120000Z-demo-0a1b2c
     """
     here = home()
-    runs = [read_run(find_records(here, name)) for name in names]
-    if not names:
-        found = [read_run(directory) for directory in sealed_runs(here.data)]
-        runs = [run for run in found if not run.started.synthetic]
+    with heartbeat(say, "reading the records"):
+        runs = [read_run(find_records(here, name)) for name in names]
+        if not names:
+            found = [read_run(directory) for directory in sealed_runs(here.data)]
+            runs = [run for run in found if not run.started.synthetic]
     if not runs:
         raise UnknownRunError(f"no sealed run in {here.data}", remedy="kit reproduce makes one")
-    result = studies(runs)
+    with heartbeat(say, "computing the tables"):
+        result = studies(runs)
     synthetic = any(run.started.synthetic for run in runs)
     out = here.out / ("demo/tables" if synthetic else "tables")
     if paper:

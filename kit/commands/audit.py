@@ -13,8 +13,9 @@ from audit.report import as_object, as_text, explanation, failure
 from audit.runner import audit, explain
 from audit.sarif import as_sarif
 from kit.audit_cache import keep_keys, read_keys
+from kit.heartbeat import heartbeat
 from kit.options import home, json_option
-from kit.output import print_json
+from kit.output import print_json, say
 from records.errors import UnknownRunError
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -70,9 +71,11 @@ def command(
     here = home()
     records = data or here.data
     if not records.is_dir():
-        raise UnknownRunError(f"no records at {records}", remedy="name them with --data DIR")
+        what = "no such directory" if not records.exists() else "not a directory"
+        raise UnknownRunError(f"{records}: {what}", remedy="kit audit --data DIR")
     known = read_keys(here.path) if incremental else frozenset()
-    report = audit(here.root, records, trusted=known, processes=os.cpu_count() or 1)
+    with heartbeat(say, "reading every record, making every table and claim again"):
+        report = audit(here.root, records, trusted=known, processes=os.cpu_count() or 1)
     if incremental:
         keep_keys(here.path, known, report.clean)
     if as_json:

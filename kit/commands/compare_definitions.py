@@ -9,8 +9,9 @@ from analysis.definitions import definition
 from analysis.measure_tables import definitions_table
 from analysis.reading import read_run
 from analysis.table import as_object
+from kit.heartbeat import heartbeat
 from kit.options import find_records, home, json_option
-from kit.output import print_json
+from kit.output import print_json, say
 
 
 @click.command()
@@ -26,7 +27,8 @@ def command(run: str, as_json: bool) -> None:
       kit compare-definitions
       kit compare-definitions 20261130T115921Z --json
     """
-    table = definitions_table([read_run(find_records(home(), run))])
+    with heartbeat(say, "reading the records"):
+        table = definitions_table([read_run(find_records(home(), run))])
     sources = {row[-1]: definition(row[-1]).source for row in table.rows}
     if as_json:
         print_json({**as_object(table), "sources": sources})

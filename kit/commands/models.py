@@ -42,7 +42,11 @@ def list_models(as_json: bool) -> None:
     if as_json:
         print_json(rows)
     else:
-        print_table(("model", "license", "MiB", "ready"), [tuple(row.values()) for row in rows])
+        print_table(("model", "license", "MiB", "ready"), [_told(row) for row in rows])
+
+
+def _told(row: dict[str, object]) -> tuple[object, ...]:
+    return tuple(("yes" if v else "no") if isinstance(v, bool) else v for v in row.values())
 
 
 @command.command("verify")

@@ -20,6 +20,7 @@ from kit.options import (
 )
 from kit.output import print_json, say
 from kit.reproduce import begin, require_complete
+from kit.run_state import count
 from kit.runtime_options import docker_choice, runtime_options
 
 
@@ -73,5 +74,5 @@ def command(
     if as_json:
         print_json({"run_id": run_id, "completed": ending.completed, "failed": ending.failed})
     else:
-        click.echo(f"{run_id}: {ending.completed} boots completed, {ending.failed} failed")
+        click.echo(f"{run_id}: {count(ending.completed, 'boot')} completed, {ending.failed} failed")
     require_complete(ending)

@@ -86,7 +86,15 @@ def _columns(table: Table, wanted: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return tabulate(rows, head, tablefmt="simple", disable_numparse=True) if rows else "none"
+    """Two blanks between columns, each as wide as its widest cell: tabulate pads its heads more."""
+    if not rows:
+        return "none"
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    lines = [head, ["-" * width for width in widths], *rows]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
 
 
 def _decisions(table: Table) -> str:
@@ -108,7 +116,9 @@ def _transposed(table: Table, rows: Sequence[tuple[str, ...]]) -> str:
 def _void(table: Table, *, one_run: bool) -> str:
     first = 1 if one_run else 0
     rows = [list(_broken(row, first)) for row in table.rows]
-    return _grid(_headings(table)[first:], rows)
+    if not rows:
+        return "none"
+    return tabulate(rows, _headings(table)[first:], tablefmt="simple", disable_numparse=True)
 
 
 def _broken(row: tuple[str, ...], first: int) -> Iterator[str]:

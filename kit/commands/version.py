@@ -23,4 +23,9 @@ def command(as_json: bool) -> None:
     if as_json:
         print_json({"version": number})
     else:
-        click.echo(f"kit {number}")
+        click.echo(version_line())
+
+
+def version_line() -> str:
+    """`kit` and its version."""
+    return f"kit {version('spec-fp8-reproduction-kit')}"

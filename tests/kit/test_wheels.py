@@ -66,7 +66,7 @@ def test_an_install_is_reused_while_the_lock_is_the_same(tmp_path: Path, lock: P
     first = install_engine(lock, tmp_path / "deep" / "engine", lines.append)
     assert word(first.python) == "first"
     assert not first.reused
-    assert any("alpha==1.0" in line for line in lines)
+    assert any("Installed" in line for line in lines)
     second = install_engine(lock, tmp_path / "deep" / "engine", lines.append)
     assert second.reused
     assert (second.python, second.lock_digest) == (first.python, Digest.of(lock.read_bytes()))
