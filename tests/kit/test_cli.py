@@ -291,3 +291,15 @@ def test_the_runs_and_plans_of_examples_are_there() -> None:
                 assert any(run.startswith(word.partition(":")[0]) for run in runs), line
         if "--plan" in line:
             assert shlex.split(line)[shlex.split(line).index("--plan") + 1] in PLANS, line
+
+
+def test_the_readme_names_every_verb() -> None:
+    section = (ROOT / "README.md").read_text("utf-8").partition("## Commands")[2]
+    table = section.partition("## Exit codes")[0]
+    missing = [v for v in VERBS if f"`kit {v}" not in table and f"`{v}" not in table]
+    assert missing == []
+
+
+def test_the_version_is_an_option_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("--version") == 0
+    assert capsys.readouterr().out.startswith("kit ")
