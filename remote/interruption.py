@@ -14,9 +14,13 @@ from records.errors import InterruptedRunError
 
 
 class Interruption:
-    """The process's two stop signals; `install` once, in the main thread."""
+    """The process's two stop signals; `install` once, in the main thread.
 
-    def __init__(self) -> None:
+    `run_id`: what the message says to go on with.
+    """
+
+    def __init__(self, run_id: str = "RUN") -> None:
+        self._run_id = run_id
         self._shields = 0
         self._pending = ""
         self._reason = ""
@@ -51,5 +55,5 @@ class Interruption:
         why = f"{self._reason}; " if self._reason else ""
         raise InterruptedRunError(
             f"{why}stopped by {name}; what was measured is kept",
-            remedy="make reproduce  (continues this run at its next boot)",
+            remedy=f"kit reproduce --run {self._run_id}  (with the --host it was begun with)",
         )

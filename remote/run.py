@@ -45,7 +45,7 @@ from remote.prompts.source import request_source
 def main(job_path: str) -> int:
     """Carry out the job in this file; 0, or BootsFailedError's code where a boot failed."""
     job = from_object(Job, canonical.decode(Path(job_path).read_bytes()))
-    interruption = Interruption()
+    interruption = Interruption(job.run_id)
     interruption.install()
     spot_notice.watch(interruption, spot_notice.cloud())
     progress = carry_out(job, interruption, Path(sys.argv[0]))

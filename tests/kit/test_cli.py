@@ -202,10 +202,13 @@ def test_runs_that_this_kit_did_not_start_are_left_alone(
 
 def test_a_process_of_another_program_is_never_taken_for_the_harness(tmp_path: Path) -> None:
     note = tmp_path / "x.pid"
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+    argv = [sys.executable, "-c", "print(flush=True); input()"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # only then is its command line surely its own
         note.write_text(f"{process.pid}\n")
         assert LocalHost().attach(note, "/jobs/x.json") is None
-        assert LocalHost().attach(note, "input()") is not None
+        assert LocalHost().attach(note, argv[-1]) is not None
         process.kill()
 
 
