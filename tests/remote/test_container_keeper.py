@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -19,6 +22,7 @@ from remote.container import attestation
 from remote.container.docker_api import DaemonAwayError, DockerApi, unix_time
 
 INDEX = Digest("c" * 64)
+PATIENCE_S = 30
 
 
 def engine(directory: Path) -> EngineOnHost:
@@ -27,8 +31,11 @@ def engine(directory: Path) -> EngineOnHost:
 
 def answering(directory: Path, answer: dict[str, object]) -> threading.Thread:
     def work() -> None:
-        while not list(attestation.answer_all(directory, lambda: answer)):
-            pass
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            if list(attestation.answer_all(directory, lambda: answer)):
+                return
+            time.sleep(0.01)
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -67,16 +74,26 @@ class Daemon:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(str(path))
         self._socket.listen()
+        self._socket.settimeout(PATIENCE_S)  # a client that gave up must not hold the test
         self.thread = threading.Thread(target=self._serve)
         self.thread.start()
 
     def _serve(self) -> None:
-        for answer in self._answers:
-            connection, _ = self._socket.accept()
-            with connection:
-                self.asked.append(connection.recv(65536))
-                connection.sendall(answer)
-        self._socket.close()
+        with self._socket:
+            for answer in self._answers:
+                connection, _ = self._socket.accept()
+                with connection, connection.makefile("rb") as reader:
+                    self.asked.append(_request(reader))
+                    connection.sendall(answer)
+
+
+def _request(reader: BinaryIO) -> bytes:
+    """Head and body, whole: a body left unread would reset the connection."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        head += reader.readline()
+    length = re.search(rb"(?i)content-length: (\d+)", head)
+    return head + reader.read(int(length[1]) if length else 0)
 
 
 def answer(status: int, body: bytes) -> bytes:
