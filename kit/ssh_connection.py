@@ -19,7 +19,7 @@ import paramiko
 from kit.host import TIMED_OUT, Done
 from kit.known_hosts import Meeting
 from kit.ssh_config import Destination
-from kit.ssh_login import close, login
+from kit.ssh_login import LoginDroppedError, close, login
 from records.errors import ConnectionLostError, HostUnreachableError, NoSshServerError
 
 T = TypeVar("T")
@@ -27,6 +27,7 @@ T = TypeVar("T")
 PATIENCE_S = 600
 _DELAYS_S = (0.5, 1, 2, 4, 8, 15, 30)
 _QUIET_S = 30.0
+_LOGINS = 3
 _BLOCK_BYTES = 1 << 15
 # What the far side says of a file, as against what happens to the line.
 _ABOUT_FILES = frozenset({errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EEXIST})
@@ -95,7 +96,7 @@ class SshConnection:
                 self._live = None
 
     def _open(self) -> Live:
-        chain = login(self.destination, self.meeting)
+        chain = self._login()
         try:
             sftp = paramiko.SFTPClient.from_transport(chain[-1])
         except (paramiko.SSHException, paramiko.SFTPError, EOFError) as error:
@@ -110,6 +111,15 @@ class SshConnection:
         if channel is not None:
             channel.settimeout(_QUIET_S)
         return Live(chain, sftp)
+
+    def _login(self) -> list[paramiko.Transport]:
+        for _ in range(_LOGINS - 1):
+            try:
+                return login(self.destination, self.meeting)
+            except LoginDroppedError as error:
+                self.meeting.say(f"{error.message}; trying again")
+                time.sleep(_DELAYS_S[0])
+        return login(self.destination, self.meeting)
 
     def _back(self, error: BaseException, deadline: float) -> Live:
         assert self._live is not None  # noqa: S101 - it was just used

@@ -24,7 +24,14 @@ from records.errors import (
 )
 
 CONNECT_TIMEOUT_S = 15
+# A server hangs up after MaxAuthTries refusals, 6 by default (sshd_config(5)); before that many it
+# was the line.
+_PATIENT_KEYS = 2
 _KEEPALIVE_S = 15
+
+
+class LoginDroppedError(HostUnreachableError):
+    """The line dropped between the first byte and the login: no verdict on any key."""
 
 
 def login(destination: Destination, meeting: Meeting) -> list[paramiko.Transport]:
@@ -117,9 +124,14 @@ def _authenticate(transport: paramiko.Transport, hop: Destination) -> None:
         try:
             more = transport.auth_publickey(hop.user, key)
         except (paramiko.AuthenticationException, paramiko.SSHException, EOFError) as error:
-            if not transport.is_active():
+            if transport.is_active():
+                continue
+            if "Too many" in str(error) or len(offered) > _PATIENT_KEYS:
                 raise _refused(hop, offered, f"the server hung up ({error})") from error
-            continue
+            raise LoginDroppedError(
+                f"{hop.typed}: the connection dropped during the login ({error or 'hung up'})",
+                "the same command again",
+            ) from error
         if not more:
             return
         raise _refused(hop, offered, f"the server asks for more than a key: {', '.join(more)}")

@@ -153,6 +153,7 @@ def test_a_line_cut_ten_times_at_random_changes_nothing_of_the_run(
 ) -> None:
     slow.plan.write_text(tiny_plan(requests=8))
     process = slow.start(*slow.reproduce(name_of(sshd)))
+    wait_for((slow.home / "known_hosts").exists)
     seed = time.time_ns()
     moments = random.Random(seed)
     cuts = 0
