@@ -61,6 +61,14 @@ MODELS_LOCK_BAD = Code(
     "Without the lock nobody can tell which model was measured.",
     "restore images/models.lock.json from git",
 )
+IMAGE = Code(
+    "BIND07",
+    "error",
+    "the container was not of an image of the lock",
+    "Index, platform manifest and image id that the host showed must be those that the image lock "
+    "of the run gives together, and the container must have been made of that image.",
+    "the run cannot stand: measure again",
+)
 
 
 def check(repository: RepositoryView) -> Iterator[Finding]:
@@ -74,6 +82,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
         yield from _unchanged(shown, engines, models)
         if scan.started and not scan.started.synthetic:
             yield from _engine_lock(repository, shown, engines)
+            yield from _image(repository, shown, engines)
             yield from _model_lock(repository, shown, models)
 
 
@@ -139,6 +148,40 @@ def _engine_lock(repository: RepositoryView, shown: str, engines: list[Event]) -
             got = f"{event.value.lock_digest} ({event.value.lock})"
             now = Digest.of(path.read_bytes()) if path.is_file() else "no such file"
             yield LOCK.at(shown, event.line, "", got, f"{now} ({repository.show(path)})")
+
+
+def _image(repository: RepositoryView, shown: str, engines: list[Event]) -> Iterator[Finding]:
+    """Each binding of a container against the lock that it names; that lock missing is BIND04."""
+    for event in engines:
+        bound = event.value
+        if bound.runtime != "docker":
+            continue
+        versions = _versions(repository.root / "images" / bound.lock)
+        data = next((d for d in versions if Digest.of(d) == bound.lock_digest), None)
+        if data is None:
+            continue
+        facts = bound.facts
+        names = ("index_digest", "manifest_digest", "image_id", "container_image")
+        index, manifest, image, container = (str(facts.get(name)) for name in names)
+        # containerd's store calls an image by its manifest or index, the classic one by its id
+        fits = any(
+            (index, manifest) == locked[:2] and image in locked for locked in _locked_images(data)
+        )
+        if not fits or container != image or index != str(bound.digest):
+            got = f"index {index}, manifest {manifest}, image {image}, container {container}"
+            yield IMAGE.at(shown, event.line, "", got, f"an image of images/{bound.lock}")
+
+
+def _locked_images(data: bytes) -> list[tuple[str, str, str]]:
+    """(index, manifest, image id) of every resolved platform; none where it is no image lock."""
+    try:
+        return [
+            (str(image["index_digest"]), str(one["manifest_digest"]), str(one["image_id"]))
+            for image in json.loads(data)["images"].values()
+            for one in image["platforms"].values()
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
 
 
 def _model_lock(repository: RepositoryView, shown: str, models: list[Event]) -> Iterator[Finding]:
@@ -209,7 +252,7 @@ CHECK = Check(
     "binding",
     "Engine and models are bound by digest before the first window and after the last, and agree "
     "with each other and with images/.",
-    (UNBOUND, UNCLOSED, CHANGED, LOCK, MODEL, MODELS_LOCK_BAD),
+    (UNBOUND, UNCLOSED, CHANGED, LOCK, MODEL, MODELS_LOCK_BAD, IMAGE),
     check,
     scope="meaning",
     kind="conduct",

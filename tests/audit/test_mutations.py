@@ -230,6 +230,11 @@ def change(kind: type, when: Callable[[Any], bool] = lambda _: True, **fields: A
     return edit
 
 
+def always(kind: type, **fields: Any) -> Any:
+    """Replace fields of every event of this kind."""
+    return lambda event: replace(event, **fields) if isinstance(event, kind) else event
+
+
 def report_with(**fields: Any) -> Callable[[Any], Any]:
     return lambda event: replace(event.report, **fields)
 
@@ -255,6 +260,10 @@ RUNS: dict[str, tuple[Shape, set[str]]] = {
     "unbound model": (
         Shape(edit=skip(schema.ModelBound, lambda e: e.phase == "before")),
         {"BIND01"},
+    ),
+    "container of no locked image": (
+        Shape(edit=always(schema.EngineBound, runtime="docker")),
+        {"BIND07"},
     ),
     "not bound after": (
         Shape(edit=skip(schema.EngineBound, lambda e: e.phase == "after")),
