@@ -157,10 +157,9 @@ def _live(context: Context, boot: BootIdentity, engine: EngineProcess, spec: Eng
     )
     for window in context.plan.windows if boot.planned else ():
         context.say(f"boot {boot.id}: window {window.id}")
-        measure_window(context, booted, window, healthy_ns)
-        status = engine.exit_status()
-        if status is not None:
-            raise EngineBootError(f"the engine ended with status {status} in window {window.id}")
+        answers = measure_window(context, booted, window, healthy_ns)
+        if not answers or engine.exit_status() is not None:
+            raise process.died(engine, f"in window {window.id}")
 
 
 def _end(

@@ -12,8 +12,6 @@ from records.errors import FormatError
 from records.plan import Plan, PlannedBoot, boot_order
 from records.schema import BootEnded, BootStarted, Envelope, RunEnded, RunStarted
 
-MAX_ATTEMPTS = 5
-
 
 @dataclass(slots=True)
 class Progress:
@@ -63,12 +61,15 @@ class Progress:
             self.primed.add(begun.arm)
 
     def remaining(self, plan: Plan) -> list[PlannedBoot]:
-        """The planned boots still to do: not begun, or interrupted below MAX_ATTEMPTS times."""
+        """The planned boots still to do: not begun, or interrupted, however often.
+
+        An interruption says nothing about a boot, so none uses one up; whoever wants to give a run
+        up begins another.
+        """
         return [
             boot
             for boot in boot_order(plan, self.started.blocks if self.started else ())
             if self.outcomes.get(boot.id) not in ("completed", "failed")
-            and self.attempts.get(boot.id, 0) < MAX_ATTEMPTS
         ]
 
     def next_attempt(self, boot: PlannedBoot) -> tuple[str, int]:
@@ -83,5 +84,5 @@ class Progress:
 
     @property
     def failed(self) -> int:
-        """How many planned boots ended otherwise, and will not be tried again."""
-        return len(self.outcomes) - self.completed
+        """How many planned boots failed, and will not be tried again."""
+        return sum(outcome == "failed" for outcome in self.outcomes.values())

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from records import schema
 from records.decode import to_object
+from records.errors import EngineBootError
 from records.load import Window
 from records.measurement import Request
 from remote.attachment import keep_compressed
@@ -71,8 +72,8 @@ class _Tally:
         self._context.record(schema.WindowRequests(self._boot, self._window.id, tuple(requests)))
 
 
-def measure_window(context: Context, booted: Booted, window: Window, healthy_ns: int) -> None:
-    """Measure one window and record it whole."""
+def measure_window(context: Context, booted: Booted, window: Window, healthy_ns: int) -> bool:
+    """Measure one window and record it whole; whether the engine still answers after it."""
     listen = (booted.host, booted.port)
     tail = LogTail(booted.engine.log_path)
     tail.read()
@@ -94,8 +95,8 @@ def measure_window(context: Context, booted: Booted, window: Window, healthy_ns:
     lines = jit_lines(tail.read().text)
     metrics = {"before": before.page}
     counters = UNREAD
-    if booted.engine.exit_status() is None:
-        after = _settled(context, listen)
+    after = _if_it_answers(context, booted)
+    if after is not None:
         metrics["after"] = after.page
         counters = _recorded(delta(after.counters, before.counters))
     evidence = WindowEvidence(
@@ -124,12 +125,23 @@ def measure_window(context: Context, booted: Booted, window: Window, healthy_ns:
             void=void_reasons(context.plan.bounds, evidence),
         )
     )
+    return after is not None
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
     page: bytes
     counters: Counters
+
+
+def _if_it_answers(context: Context, booted: Booted) -> _Reading | None:
+    """The counters after the window; None from an engine that died in it."""
+    if booted.engine.exit_status() is not None:
+        return None
+    try:
+        return _settled(context, (booted.host, booted.port))
+    except EngineBootError:
+        return None
 
 
 def _settled(context: Context, listen: tuple[str, int]) -> _Reading:

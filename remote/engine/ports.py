@@ -39,24 +39,36 @@ def require_port_free(host: str, port: int) -> None:
     if not port_is_free(host, port):
         raise PortInUseError(
             f"port {port} on {host} is taken by {holder(port)}",
-            remedy="stop that process, or name another port in the plan",
+            remedy="stop that process, then start the same command again: it resumes",
         )
 
 
 def holder(port: int) -> str:
     """`name (pid N)` of the process listening on a TCP port, or that /proc does not show it."""
+    for pid in sorted(listener_pids(port)):
+        try:
+            name = (Path("/proc") / str(pid) / "comm").read_text().strip()
+        except OSError:
+            continue
+        return f"{name} (pid {pid})"
+    return "a process that /proc does not show"
+
+
+def listener_pids(port: int) -> frozenset[int]:
+    """The processes that listen on a TCP port; empty where /proc shows none (another user's)."""
     inodes = {i for table in ("tcp", "tcp6") for i in _listening(Path("/proc/net") / table, port)}
-    for entry in Path("/proc").iterdir() if inodes else ():
+    sockets = {f"socket:[{inode}]" for inode in inodes}
+    found = set()
+    for entry in Path("/proc").iterdir() if sockets else ():
         if not entry.name.isdigit():
             continue
         try:
             links = {_link(fd) for fd in (entry / "fd").iterdir()}
-            name = (entry / "comm").read_text().strip()
         except OSError:
             continue
-        if any(f"socket:[{inode}]" in links for inode in inodes):
-            return f"{name} (pid {entry.name})"
-    return "a process that /proc does not show"
+        if sockets & links:
+            found.add(int(entry.name))
+    return frozenset(found)
 
 
 def _link(descriptor: Path) -> str:

@@ -18,10 +18,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from records.errors import EngineBootError
+from records.errors import EngineBootError, PortInUseError
 from remote.engine import proctree
 from remote.engine.log import cause_of_death, last_lines
-from remote.engine.ports import require_port_free
+from remote.engine.ports import holder, listener_pids, require_port_free
 
 GRACE_NS = 15_000_000_000
 _KILL_WAIT_NS = 10_000_000_000
@@ -140,7 +140,8 @@ def wait_healthy(
     """Poll until `health_path` answers 200.
 
     EngineBootError with the cause and the last lines of the log if the engine ends first or does
-    not answer within `timeout_ns` of its start; it is then left for `stop`.
+    not answer within `timeout_ns` of its start; PortInUseError if somebody else answers on its
+    port. It is then left for `stop`.
     """
     attempts = 0
     while True:
@@ -149,13 +150,34 @@ def wait_healthy(
             raise _boot_error(engine, f"the engine ended at boot {_how(status)}")
         attempts += 1
         if _answers(listen, health_path) and engine.exit_status() is None:
-            engine.members()
+            _require_own_listener(engine, listen)
             return Healthy(time.monotonic_ns() - engine.started_ns, attempts)
         if time.monotonic_ns() - engine.started_ns > timeout_ns:
             seconds = timeout_ns // 1_000_000_000
             raise _boot_error(engine, f"the engine did not become healthy within {seconds} s")
         engine.members()
         time.sleep(poll_ns / 1e9)
+
+
+def died(engine: EngineProcess, when: str, patience_ns: int = 10_000_000_000) -> EngineBootError:
+    """The error for an engine that stopped answering, with the cause and last lines of its log."""
+    deadline_ns = time.monotonic_ns() + patience_ns
+    while engine.exit_status() is None and time.monotonic_ns() < deadline_ns:
+        time.sleep(_POLL_S)
+    status = engine.exit_status()
+    how = "stopped answering" if status is None else f"ended {_how(status)}"
+    return _boot_error(engine, f"the engine {how} {when}")
+
+
+def _require_own_listener(engine: EngineProcess, listen: tuple[str, int]) -> None:
+    """PortInUseError where what answers is not of the engine's tree: never measure a stranger."""
+    listeners = listener_pids(listen[1])
+    own = {process.pid for process in engine.members()}
+    if listeners and not listeners & own:
+        raise PortInUseError(
+            f"port {listen[1]} answers, but {holder(listen[1])} listens there, not the engine",
+            remedy="stop that process, then start the same command again: it resumes",
+        )
 
 
 def stop(engine: EngineProcess, grace_ns: int = GRACE_NS) -> StopReport:

@@ -200,3 +200,29 @@ def test_an_ignored_interrupt_does_not_reach_the_engine(boot: Boot) -> None:
         assert process.stop(engine).signals == ("SIGINT",)
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_whoever_else_answers_on_the_port_is_not_taken_for_the_engine(
+    boot: Boot, tmp_path: Path
+) -> None:
+    port = ports.free_port()
+    # An engine that never listens; a stranger takes its port after it was started.
+    argv = (sys.executable, "-c", "import time; time.sleep(600)")
+    engine = process.start(argv, dict(os.environ), tmp_path / "idle.log", tmp_path, (HOST, port))
+    try:
+        stranger = boot("plain", port, "stranger.log")
+        wait(stranger, port)
+        with pytest.raises(PortInUseError, match=rf"pid {stranger.pid}\) listens there"):
+            wait(engine, port)
+    finally:
+        process.stop(engine, grace_ns=0)
+
+
+def test_a_death_while_serving_tells_how_and_the_last_lines(boot: Boot) -> None:
+    port = ports.free_port()
+    engine = boot("plain", port)
+    wait(engine, port)
+    os.killpg(engine.pid, signal.SIGKILL)
+    error = process.died(engine, "in window c8")
+    assert "ended by signal 9 in window c8" in error.message
+    assert "last lines of its log" in error.message

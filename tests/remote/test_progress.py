@@ -10,7 +10,7 @@ from kit.plan_file import load_plan
 from records import schema
 from records.errors import FormatError
 from records.plan import boot_order
-from remote.progress import MAX_ATTEMPTS, Progress
+from remote.progress import Progress
 
 CLOCK = schema.Clock(1, 2, "0123456789ab")
 
@@ -62,14 +62,15 @@ def test_a_boot_whose_harness_died_is_open(plan):
     assert seen(started(first)).open_boot == first.id
 
 
-def test_a_boot_that_is_always_interrupted_is_given_up(plan):
+def test_no_number_of_interruptions_uses_a_boot_up(plan):
     first = boot_order(plan)[0]
     events = []
-    for attempt in range(1, MAX_ATTEMPTS + 1):
+    for attempt in range(1, 8):
         events += [started(first, attempt), ended(first, "interrupted", attempt)]
     progress = seen(*events)
-    assert first not in progress.remaining(plan)
-    assert progress.failed == 1
+    assert progress.remaining(plan)[0] == first
+    assert progress.next_attempt(first) == (f"{first.id}.8", 8)
+    assert progress.failed == 0
 
 
 def test_priming_counts_for_its_arm_only_when_it_completed(plan):
