@@ -8,12 +8,16 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import stat
 import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from records.errors import FormatError
+
+# Modes of tree entries that are no regular file (gitdatamodel(7)).
+_SYMLINK, _COMMIT = "120000", "160000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,10 @@ class Git:
 
     @classmethod
     def find(cls, directory: Path) -> Git | None:
-        """The repository that `directory` lies in; None without git or outside a repository."""
+        """The repository that `directory` lies in; None without git or outside a repository.
+
+        None, too, where the repository's configuration (core.worktree) names a work tree elsewhere.
+        """
         program = shutil.which("git")
         if program is None or not directory.is_dir():
             return None
@@ -44,6 +51,8 @@ class Git:
         if found.returncode != 0:
             return None
         git = cls(program, Path(os.fsdecode(found.stdout).rstrip("\n")))
+        if not _real(directory).is_relative_to(_real(git.top)):
+            return None
         return (
             git
             if _run(program, git.top, "rev-parse", "-q", "--verify", "HEAD").returncode == 0
@@ -72,7 +81,7 @@ class Git:
             "--format=%x01%H",
             "HEAD",
             "--",
-            self._relative(path),
+            self.relative(path),
         )
         commit = ""
         fields = iter(output.split(b"\0"))
@@ -89,28 +98,45 @@ class Git:
     def uncommitted(self, path: Path) -> Iterator[Change]:
         """Files below `path` that HEAD holds and the work tree changed or lacks.
 
-        diff-index, since `git diff` writes the index anew; so it may name files whose times alone
-        have changed, and the bytes decide.
+        The bytes decide, never the index: `git update-index --assume-unchanged` and --skip-worktree
+        make every command that reads the index pass over a file.
         """
-        output = self._run(
-            "diff-index",
-            "--raw",
-            "--no-abbrev",
-            "--no-renames",
-            "-z",
-            "HEAD",
-            "--",
-            self._relative(path),
-        )
-        fields = iter(output.split(b"\0"))
-        for field in fields:
-            text = os.fsdecode(field)
-            if not text.startswith(":"):
-                continue
-            _, _, old, new, status = text[1:].split(" ")
-            name = os.fsdecode(next(fields))
-            if status[0] != "M" or _blob_id((self.top / name).read_bytes(), old) != old:
-                yield Change("work tree", status[0], name, old, new)
+        output = self._run("ls-tree", "-r", "-z", "HEAD", "--", self.relative(path))
+        for entry in output.split(b"\0")[:-1]:
+            about, _, raw = entry.partition(b"\t")
+            mode, _, old = about.decode("ascii").split(" ")
+            name = os.fsdecode(raw)
+            status, new = self._work_tree_file(name, mode, old)
+            if status:
+                yield Change("work tree", status, name, old, new)
+
+    def _work_tree_file(self, name: str, mode: str, old: str) -> tuple[str, str]:
+        """("", "") where the file is as in HEAD; else the status and the blob it would be."""
+        nothing = "0" * len(old)
+        path = self.top
+        for part in Path(name).parts[:-1]:
+            path /= part
+            if path.is_symlink():
+                return "T", nothing
+        path = self.top / name
+        try:
+            kind = path.lstat().st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            return "D", nothing
+        if stat.S_ISLNK(kind) and mode == _SYMLINK:
+            data = os.fsencode(path.readlink())
+        elif stat.S_ISREG(kind) and mode not in (_SYMLINK, _COMMIT):
+            data = path.read_bytes()
+        else:
+            return "T", nothing
+        new = _blob_id(data, old)
+        return ("M", new) if new != old else ("", "")
+
+    def overlooked(self, path: Path) -> frozenset[str]:
+        """Files below `path` whose changes git was told to pass over (git-ls-files(1), -v)."""
+        output = self._run("ls-files", "-v", "-z", "--", self.relative(path))
+        entries = (os.fsdecode(entry) for entry in output.split(b"\0")[:-1])
+        return frozenset(e[2:] for e in entries if e[0] == "S" or e[0].islower())
 
     def blob(self, blob: str) -> bytes:
         """The content of a blob."""
@@ -124,21 +150,21 @@ class Git:
 
     def at(self, commit: str, path: Path) -> bytes | None:
         """What a file held in a commit; None where it was not there."""
-        name = f"{commit}:{self._relative(path)}"
+        name = f"{commit}:{self.relative(path)}"
         if _run(self.program, self.top, "cat-file", "-e", name).returncode != 0:
             return None
         return self._run("cat-file", "blob", name)
 
     def commits(self, *paths: Path) -> tuple[str, ...]:
         """Every commit reachable from HEAD that changed something below `paths`, newest first."""
-        names = [self._relative(path) for path in paths]
+        names = [self.relative(path) for path in paths]
         return tuple(
             self._text("log", "--full-history", "--format=%H", "HEAD", "--", *names).split()
         )
 
     def files(self, commit: str, *paths: Path) -> dict[str, str]:
         """Path -> blob of every file below `paths` in a commit."""
-        names = [self._relative(path) for path in paths]
+        names = [self.relative(path) for path in paths]
         output = self._run("ls-tree", "-r", "-z", commit, "--", *names)
         found = {}
         for entry in output.split(b"\0")[:-1]:
@@ -168,8 +194,15 @@ class Git:
             at = start + int(words[2]) + 1
         return found
 
-    def _relative(self, path: Path) -> str:
-        return path.resolve().relative_to(self.top.resolve()).as_posix()
+    def relative(self, path: Path) -> str:
+        """A path as git writes it; links are followed only where it seems to lie outside."""
+        if path.is_relative_to(self.top) and ".." not in path.parts:
+            return path.relative_to(self.top).as_posix()
+        top = _real(self.top)
+        for real in (_real(path.parent) / path.name, _real(path)):
+            if real.is_relative_to(top):
+                return real.relative_to(top).as_posix()
+        raise FormatError(f"{path} lies outside {self.top}", remedy="name a path inside it")
 
     def _text(self, *arguments: str) -> str:
         return os.fsdecode(self._run(*arguments))
@@ -180,6 +213,11 @@ class Git:
             said = os.fsdecode(done.stderr).strip()
             raise FormatError(f"git {arguments[0]}: {said}", remedy="git fsck")
         return done.stdout
+
+
+def _real(path: Path) -> Path:
+    """As Path.resolve, which raises at a loop of links."""
+    return Path(os.path.realpath(path))
 
 
 def _blob_id(data: bytes, like: str) -> str:

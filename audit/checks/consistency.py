@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from audit.finding import Check, Code, Finding
 from audit.git import Change, Git
+from audit.placement import records_git
 from audit.repository import RepositoryView
 from records import merkle
 from records.checkpoint import CHECKPOINT_NAME, RUNS_NAME, Checkpoint, Leaf, parse_runs
@@ -43,7 +44,7 @@ FORKED = Code(
 
 def check(repository: RepositoryView) -> Iterator[Finding]:
     """Prove each step in the history of CHECKPOINT, then compare with what was published."""
-    git = Git.find(repository.data)
+    git = records_git(repository)
     if git is None:
         return  # the check of the history says so
     path = repository.data / CHECKPOINT_NAME

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from audit.finding import Check, Code, Finding
 from audit.git import Change, Git
+from audit.placement import misplaced, records_git
 from audit.repository import RepositoryView
 from audit.signature import allowed_signers_at, signatures_at
 from records.checkpoint import CHECKPOINT_NAME, RUNS_NAME
@@ -37,13 +38,35 @@ UNKNOWN = Code(
     "git fetch --unshallow, or clone the repository",
 )
 
+MISPLACED = Code(
+    "HIST07",
+    "error",
+    "records, locks or paper do not lie in the project's own repository",
+    "A second repository inside the project, or a link in place of a directory, would answer for "
+    "the history in place of the project's own, and could be made after the fact.",
+    "remove the inner .git or the link; restore the directory from git",
+)
+OVERLOOKED = Code(
+    "HIST08",
+    "error",
+    "a changed file that git was told to overlook",
+    "After git update-index --assume-unchanged or --skip-worktree, git status says nothing of "
+    "changes to a file. Locks and the paper may be edited, but never out of sight.",
+    "git update-index --no-assume-unchanged --no-skip-worktree FILE, then look at git diff",
+)
+
 _GROWING = (EVENTS_NAME, RUNS_NAME)
 
 
 def check(repository: RepositoryView) -> Iterator[Finding]:
     """Look at every change to the records in every commit, and in the work tree."""
     data = repository.data
-    git = Git.find(data)
+    signatures, signers = signatures_at(data), allowed_signers_at(data)
+    others = [repository.root / name for name in ("images", "paper")]
+    for directory in (data, signatures, *others):
+        for path, what in misplaced(repository.root, directory):
+            yield MISPLACED.at(repository.show(path), 0, "", what, "none")
+    git = records_git(repository)
     if git is None:
         if data.is_dir() and any(data.iterdir()):
             yield UNKNOWN.at(repository.show(data), 0, "", "no git repository", "its history")
@@ -51,22 +74,28 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
     if git.is_shallow:
         yield UNKNOWN.at(repository.show(data), 0, "", "a shallow clone", "the whole history")
     for change in (*git.changes(data), *git.uncommitted(data)):
-        inside = PurePosixPath(change.path).relative_to(_below(git, data))
+        inside = PurePosixPath(change.path).relative_to(git.relative(data))
         if len(inside.parts) == 1 and inside.name not in (RUNS_NAME, CHECKPOINT_NAME):
             continue  # a note beside the runs is no record
         yield from _judge(repository, git, change)
     # A signature is made once; of the list of signers only the loss says anything.
-    signatures, signers = signatures_at(data), allowed_signers_at(data)
     for change in (*git.changes(signatures), *git.uncommitted(signatures)):
         yield from _judge(repository, git, change)
     for change in (*git.changes(signers), *git.uncommitted(signers)):
         if change.status == "D":
             yield from _judge(repository, git, change)
+    for directory in others:
+        if directory.is_relative_to(git.top):
+            yield from _hidden(repository, git, directory)
 
 
-def _below(git: Git, path: Path) -> PurePosixPath:
-    """A path relative to the top of the work tree, as git writes it."""
-    return PurePosixPath(path.resolve().relative_to(git.top.resolve()).as_posix())
+def _hidden(repository: RepositoryView, git: Git, directory: Path) -> Iterator[Finding]:
+    """Changed files of a directory that may change, out of sight."""
+    overlooked = git.overlooked(directory)
+    for change in git.uncommitted(directory) if overlooked else ():
+        if change.path in overlooked:
+            shown = repository.show(git.top / change.path)
+            yield OVERLOOKED.at(shown, 0, "", change.status, f"blob {change.old_blob[:12]}")
 
 
 def _judge(repository: RepositoryView, git: Git, change: Change) -> Iterator[Finding]:
@@ -102,7 +131,7 @@ def _first_difference(old: bytes, new: bytes) -> int:
 CHECK = Check(
     "history",
     "Records in git only ever grow: no commit changed or removed a record an earlier one held.",
-    (REMOVED, REWRITTEN, UNKNOWN),
+    (REMOVED, REWRITTEN, UNKNOWN, MISPLACED, OVERLOOKED),
     check,
     kind="integrity",
 )
