@@ -1,22 +1,27 @@
 """The command `kit`: one verb a file, loaded when it is called; every failure ends in a message.
 
 Invariant: no traceback reaches the terminal. A KitError gives its message, its remedy and its exit
-code; anything else is a bug, gives exit code 70, and leaves its traceback in logs/last-error.txt.
+code, and so does what the operating system refused; anything else is a bug, gives exit code 70, and
+leaves its traceback in logs/last-error.txt.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
+import select
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from types import TracebackType
+from typing import Any, TextIO
 
 import click
 
 from kit.home import Home
 from kit.output import print_error
+from kit.system_errors import as_kit_error
 from records.errors import KitError
 
 # The help stands here so that `kit --help` need not import every verb.
@@ -47,8 +52,30 @@ INTERRUPTED = 130  # 128 + SIGINT, as a shell reports it
 BUG = 70  # EX_SOFTWARE of sysexits.h
 
 
+class _PipeBrokenError(Exception):
+    """EPIPE. click itself would end the process on it, silently, with status 1."""
+
+
+@contextmanager
+def _pipes_kept() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _PipeBrokenError(str(error)) from error
+
+
 class Verbs(click.Group):
     """A group that imports kit/commands/<verb>.py when the verb is used."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """As click does it; --help and --version print here."""
+        with _pipes_kept():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does it."""
+        with _pipes_kept():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """The verbs in the order of a run."""
@@ -105,36 +132,74 @@ class _Bugs:
     ) -> None:
         if kind is None or error is None or issubclass(kind, SystemExit):
             return
-        logs = Home.find(os.environ).logs
-        logs.mkdir(parents=True, exist_ok=True)
-        file = logs / "last-error.txt"
-        file.write_text("".join(traceback.format_exception(kind, error, trace)), encoding="utf-8")
-        print_error(f"{kind.__name__}: {error}", f"this is a bug; report it with {file}")
+        file = Home.find(os.environ).logs / "last-error.txt"
+        text = "".join(traceback.format_exception(kind, error, trace))
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+            remedy = f"this is a bug; report it with {file}"
+        except OSError as unwritten:
+            remedy = (
+                f"this is a bug; its traceback could not be kept ({unwritten}): "
+                "repeat it with KIT_HOME=… naming a directory that can be written"
+            )
+        print_error(f"{kind.__name__}: {error}", remedy)
         raise SystemExit(BUG)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code."""
-    with _Bugs():
-        try:
-            result = cli.main(
-                args=None if argv is None else list(argv), prog_name="kit", standalone_mode=False
-            )
-        except KitError as error:
-            print_error(error.message, error.remedy)
-            return error.exit_code
-        except click.ClickException as error:
-            error.show()
-            return error.exit_code
-        except (KeyboardInterrupt, click.Abort):
-            print_error("interrupted", "")
-            return INTERRUPTED
-        except BrokenPipeError:
-            # The reader has gone (`kit logs | head`); without this Python complains at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 0
-        return result if isinstance(result, int) else 0
+    try:
+        with _Bugs():
+            return _run(argv)
+    finally:
+        _let_go((sys.stdout, sys.stderr))
     raise AssertionError("unreachable")
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    try:
+        result = cli.main(
+            args=None if argv is None else list(argv), prog_name="kit", standalone_mode=False
+        )
+    except KitError as error:
+        print_error(error.message, error.remedy)
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        print_error("interrupted", "")
+        return INTERRUPTED
+    except OSError as error:
+        known = as_kit_error(error, Home.find(os.environ))
+        if known is None:
+            raise
+        print_error(known.message, known.remedy)
+        return known.exit_code
+    except _PipeBrokenError:
+        if not _reader_gone((sys.stdout, sys.stderr)):
+            raise  # a pipe of the kit's own
+        return 0
+    return result if isinstance(result, int) else 0
+
+
+def _reader_gone(streams: Iterable[TextIO]) -> bool:
+    """Whether nobody reads any more what is written to one of these."""
+    poll = select.poll()
+    for stream in streams:
+        with suppress(OSError, ValueError):  # a stream without a descriptor has no reader to lose
+            poll.register(stream.fileno(), 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def _let_go(streams: Iterable[TextIO]) -> None:
+    """Drop what can no longer be written: else Python complains at exit, by a code of its own."""
+    for stream in streams:
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -18,10 +19,11 @@ def say(line: str) -> None:
 
 
 def print_error(message: str, remedy: str) -> None:
-    """A failure: its cause, and what to type next."""
-    click.echo(f"error: {message}", err=True)
-    if remedy:
-        click.echo(f"  try: {remedy}", err=True)
+    """A failure: its cause, and what to type next. Where stderr is full or gone, nothing."""
+    with suppress(OSError):  # the exit code still tells
+        click.echo(f"error: {message}", err=True)
+        if remedy:
+            click.echo(f"  try: {remedy}", err=True)
 
 
 def print_json(value: Any) -> None:

@@ -1,0 +1,49 @@
+"""What the operating system refused, as an error that names the place and what to type next.
+
+Invariant: only refusals that a user can lift are translated; anything else stays what it is, a bug.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from kit.home import Home
+from records.durable import NO_SPACE
+from records.errors import DiskFullError, ForeignDirectoryError, HostUnfitError, KitError
+
+_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO})
+_IN_THE_WAY = frozenset({errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENOTEMPTY})
+
+
+def as_kit_error(error: OSError, home: Home) -> KitError | None:
+    """The error for the user, or None where no user can help it.
+
+    DiskFullError: no space. HostUnfitError: not allowed, or the disk fails. ForeignDirectoryError:
+    something of another kind stands at the path.
+    """
+    places = f"KIT_HOME ({home.path}), KIT_DATA ({home.data}), KIT_OUT ({home.out})"
+    if error.errno in NO_SPACE:
+        # A failed write, unlike a failed open, does not know the name of its file.
+        where = f"at {error.filename}" if error.filename else "where this command writes"
+        return DiskFullError(
+            f"no space left {where}: {error.strerror}",
+            f"free space, or put on another disk what is full of {places}, or standard output",
+        )
+    if not isinstance(error.filename, (str, bytes)):
+        return None
+    path = (
+        error.filename.decode(errors="replace")
+        if isinstance(error.filename, bytes)
+        else (error.filename)
+    )
+    if error.errno in _REFUSED:
+        return HostUnfitError(
+            f"{path}: {error.strerror}",
+            f"give yourself the right to it (ls -ld {path}), or name other places: {places}",
+        )
+    if error.errno in _IN_THE_WAY:
+        return ForeignDirectoryError(
+            f"{path}: {error.strerror}",
+            f"move it away (ls -ld {path}), or name other places: {places}",
+        )
+    return None
