@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +17,10 @@ from kit.home import Home
 from kit.host import Host
 from kit.mirror import require_witnessed
 from records.checkpoint import Leaf, add_run
+from records.durable import NO_SPACE
 from records.errors import (
     ConnectionLostError,
+    DiskFullError,
     ForeignDirectoryError,
     KitError,
     NotAPrefixError,
@@ -49,18 +52,24 @@ def fetch_run(host: Host, source: Path, data: Path, seen: Home | None = None) ->
     `seen`: where journals that were followed while they grew stand, as witnesses.
 
     ChainError: what arrived does not verify. NotAPrefixError: it contradicts what is here.
+    ForeignDirectoryError: what stands in its place, or in it, is no record. DiskFullError.
     """
     run_id = source.name
     staging = data / _INCOMING / run_id
+    _require_place(data / run_id)
     staging.parent.mkdir(parents=True, exist_ok=True)
-    if not staging.exists() and (data / run_id).exists():
-        # What is here need not travel again; the host's bytes decide all the same.
-        shutil.copytree(data / run_id, staging, symlinks=True)
     try:
+        if not staging.exists() and (data / run_id).exists():
+            # What is here need not travel again; the host's bytes decide all the same.
+            shutil.copytree(data / run_id, staging, symlinks=True)
         host.fetch(source, staging)
+        require_plain(staging)
     except ConnectionLostError:
         raise  # what has arrived stays in the staging directory: the next fetch goes on with it
-    except KitError:
+    except shutil.Error as error:
+        _discard(staging)
+        raise _not_copied(error, data) from error
+    except (KitError, OSError):
         _discard(staging)
         raise
     try:
@@ -74,8 +83,46 @@ def fetch_run(host: Host, source: Path, data: Path, seen: Home | None = None) ->
 
 def _discard(staging: Path) -> None:
     shutil.rmtree(staging, ignore_errors=True)
-    if not any(staging.parent.iterdir()):
+    if staging.parent.is_dir() and not any(staging.parent.iterdir()):
         staging.parent.rmdir()
+
+
+def _require_place(local: Path) -> None:
+    """ForeignDirectoryError unless the run stands here as a directory of its own, or not at all."""
+    if local.is_symlink():
+        raise ForeignDirectoryError(
+            f"{local} is a link to {local.readlink()}; records stand in {local.parent} themselves",
+            f"take the link away: rm {local}",
+        )
+    if local.exists() and not local.is_dir():
+        raise ForeignDirectoryError(
+            f"{local} is a file where a run directory belongs", f"move it away: ls -l {local}"
+        )
+
+
+def require_plain(directory: Path) -> None:
+    """ForeignDirectoryError where a pipe, socket or device stands below: reading it may never end.
+
+    Links are left to the verification, which refuses them by name.
+    """
+    for path in sorted(directory.rglob("*")):
+        mode = path.lstat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
+            raise ForeignDirectoryError(
+                f"{path} is neither a file nor a directory, so no record", f"see: ls -l {path}"
+            )
+
+
+def _not_copied(error: shutil.Error, data: Path) -> KitError:
+    """A directory copy tells its failures as a list of source, target and reason in words."""
+    reasons = [(str(source), str(reason)) for source, _, reason in error.args[0]]
+    source, reason = reasons[0]
+    if any(os.strerror(code) in why for _, why in reasons for code in NO_SPACE):
+        return DiskFullError(
+            f"no space left to bring the records into {data}",
+            "free space on this disk, then fetch again: kit fetch-records",
+        )
+    return ForeignDirectoryError(f"{source} could not be copied: {reason}", f"see: ls -l {source}")
 
 
 def carried_data(home: Home, carried: Path) -> Path:
@@ -83,7 +130,8 @@ def carried_data(home: Home, carried: Path) -> Path:
 
     UnknownRunError where the directory does not begin as a run does.
     """
-    first = next(RunDirectory(carried).read(), None) if (carried / EVENTS_NAME).exists() else None
+    require_plain(carried)
+    first = next(RunDirectory(carried).read(), None) if (carried / EVENTS_NAME).is_file() else None
     if first is None or not isinstance(first.event, RunStarted):
         raise UnknownRunError(f"{carried} is not a run directory", remedy="kit fetch-records -h")
     return home.out / "demo" / "records" if first.event.synthetic else home.data

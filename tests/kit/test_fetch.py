@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from kit.fetch import fetch_run
+from kit.fetch import carried_data, fetch_run
+from kit.home import Home
 from kit.hosts import LocalHost
 from records.checkpoint import CHECKPOINT_NAME, RUNS_NAME, Checkpoint, parse_runs
 from records.errors import (
     ChainError,
+    DiskFullError,
     ForeignDirectoryError,
     FormatError,
     NotAPrefixError,
@@ -149,3 +152,49 @@ def test_an_interrupted_run_verifies_as_it_is(tmp_path: Path, data: Path) -> Non
     path = make_run(tmp_path / "host" / RUN, small_plan(), Shape(seal=False)).path
     assert not fetch_run(LocalHost(), path, data).sealed
     assert RunDirectory(data / RUN).verify_chain().lines > 0
+
+
+def test_a_link_in_the_place_of_the_run_is_refused(remote: Path, data: Path) -> None:
+    elsewhere = shutil.copytree(remote, remote.parent / "elsewhere")
+    before = tree(elsewhere)
+    data.mkdir(parents=True)
+    (data / RUN).symlink_to(elsewhere)
+    with pytest.raises(ForeignDirectoryError, match="is a link to"):
+        fetch_run(LocalHost(), remote, data)
+    assert tree(elsewhere) == before
+    assert [p.name for p in data.iterdir()] == [RUN]
+
+
+def test_a_file_in_the_place_of_the_run_is_refused(remote: Path, data: Path) -> None:
+    data.mkdir(parents=True)
+    (data / RUN).write_text("a note")
+    with pytest.raises(ForeignDirectoryError, match="is a file where a run directory belongs"):
+        fetch_run(LocalHost(), remote, data)
+    assert (data / RUN).read_text() == "a note"
+
+
+@pytest.mark.parametrize("name", ["events.jsonl", "seal.json", "logs/more"])
+def test_a_pipe_in_a_carried_run_is_refused_and_never_waited_for(
+    name: str, remote: Path, data: Path, tmp_path: Path
+) -> None:
+    (remote / name).unlink(missing_ok=True)
+    os.mkfifo(remote / name)
+    with pytest.raises(ForeignDirectoryError, match="neither a file nor a directory"):
+        carried_data(Home(tmp_path, tmp_path, data, tmp_path), remote)
+    with pytest.raises(ForeignDirectoryError, match="could not be copied"):
+        fetch_run(LocalHost(), remote, data)
+    assert list(data.iterdir()) == []
+
+
+class FullDisk(LocalHost):
+    """Says what a directory copy says when the disk is full half-way."""
+
+    def fetch(self, source: Path, target: Path) -> None:
+        target.mkdir(parents=True)
+        raise shutil.Error([(str(source), str(target), "[Errno 28] No space left on device: 'x'")])
+
+
+def test_a_disk_that_fills_up_leaves_nothing_behind(remote: Path, data: Path) -> None:
+    with pytest.raises(DiskFullError, match="no space left"):
+        fetch_run(FullDisk(), remote, data)
+    assert list(data.iterdir()) == []
