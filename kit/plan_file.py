@@ -21,7 +21,7 @@ from typing import Any
 import tomllib
 
 from kit.prompt_files import with_prompt_digests
-from kit.toml_lines import key_lines, line_of
+from kit.toml_lines import key_lines, paths_around
 from records.decode import DecodeError, from_object
 from records.errors import FormatError, PlanError
 from records.plan import Plan
@@ -57,9 +57,7 @@ def parse_plan(text: str, name: str, base: Path = Path()) -> Plan:
         plan = from_object(Plan, _shaped(Plan, whole, "$"))
         _check_factors(plan)
     except DecodeError as error:
-        where = error.path
-        if error.key and f"{where}.{error.key}" != where:
-            where = f"{where}.{error.key}" if _has_line(lines, where, error.key) else where
+        where = f"{error.path}.{error.key}" if error.key else error.path
         raise _plan_error(name, _line(lines, where), error) from error
     except FormatError as error:
         raise PlanError(f"{name}:1: {error.message}", error.remedy) from error
@@ -77,14 +75,13 @@ def _in_defaults(path: str) -> str:
     return f"$.{DEFAULTS[match[1]]}{match[2]}" if match else path
 
 
-def _has_line(lines: dict[str, int], path: str, key: str) -> bool:
-    return f"{path}.{key}" in lines or f"{_in_defaults(path)}.{key}" in lines
-
-
 def _line(lines: dict[str, int], path: str) -> int:
-    if path not in lines and _in_defaults(path) in lines:
-        return lines[_in_defaults(path)]
-    return line_of(lines, path)
+    """The line of `path`, of its place in the defaults, or of the nearest key around either."""
+    for around in paths_around(path):
+        for place in (around, _in_defaults(around)):
+            if place in lines:
+                return lines[place]
+    return 1
 
 
 def _with_defaults(document: dict[str, Any]) -> dict[str, Any]:

@@ -7,9 +7,10 @@ Invariant: only called on documents that tomllib has accepted; a path without a 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _KEY_PART = re.compile(r"""[ \t]*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([A-Za-z0-9_-]+))[ \t]*""")
-_LAST_PART = re.compile(r"(\.[^.\[\]]*|\[\d+\])$")
+_LAST_INDEX = re.compile(r"\[\d+\]$")
 
 
 def key_lines(text: str) -> dict[str, int]:
@@ -17,13 +18,15 @@ def key_lines(text: str) -> dict[str, int]:
     lines: dict[str, int] = {"$": 1}
     counts: dict[str, int] = {}
     table = "$"
-    position = 0
+    position = counted = 0
+    line = 1
     while position < len(text):
         start = text[position]
         if start in " \t\r\n":
             position += 1
             continue
-        line = text.count("\n", 0, position) + 1
+        line += text.count("\n", counted, position)  # from the last key on, not from the start
+        counted = position
         if start == "#":
             position = _line_end(text, position)
         elif start == "[":
@@ -42,14 +45,12 @@ def key_lines(text: str) -> dict[str, int]:
     return lines
 
 
-def line_of(lines: dict[str, int], path: str) -> int:
-    """The line of `path`, or of the nearest key around it."""
-    while path not in lines:
-        shorter = _LAST_PART.sub("", path)
-        if shorter == path:
-            return 1
-        path = shorter
-    return lines[path]
+def paths_around(path: str) -> Iterator[str]:
+    """`path`, then each path around it, out to the document's own."""
+    while path:
+        yield path
+        index = _LAST_INDEX.search(path)
+        path = path[: index.start()] if index else path.rpartition(".")[0]
 
 
 def _dotted(text: str, position: int) -> tuple[list[str], int]:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from records.digest import Digest
 from records.errors import FormatError
+from records.limits import FieldError
 
 T = TypeVar("T")
 
@@ -57,7 +58,8 @@ def from_object(cls: type[T], value: Any, path: str = "$") -> T:
     except FormatError as error:
         if isinstance(error, DecodeError):
             raise
-        raise DecodeError(path, error.message, remedy=error.remedy) from error
+        key = error.key if isinstance(error, FieldError) else ""
+        raise DecodeError(path, error.message, key, error.remedy) from error
 
 
 def to_object(value: Any) -> Any:

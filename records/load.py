@@ -11,11 +11,14 @@ from decimal import Decimal
 
 from records.digest import Digest
 from records.errors import FormatError
+from records.limits import FieldError, plain_text
 
 LOAD_KINDS = ("closed", "constant", "poisson", "burst")
 PROMPT_FILES = ("jsonl", "spec-bench", "sharegpt")
 PROMPT_SOURCES = ("builtin", *PROMPT_FILES, "random")
 ENDPOINTS = ("completions", "chat")
+# Far above what changes any distribution; a number beyond it is a slip of the pen.
+MAX_TEMPERATURE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,8 @@ class Prompts:
                 f"prompt source {self.source!r} is none of {', '.join(PROMPT_SOURCES)}"
             )
         if self.count < 1:
-            raise FormatError("prompts.count must be at least 1")
+            raise FieldError("count", "prompts.count must be at least 1")
+        plain_text("path", self.path)
         if (self.path != "") != (self.source in PROMPT_FILES):
             raise FormatError(f"prompts.path is for {', '.join(PROMPT_FILES)}, and needed there")
         if (self.digest is not None) != (self.path != ""):
@@ -108,6 +112,12 @@ class Sampling:
             raise FormatError("need 1 <= max_tokens and 0 <= min_tokens <= max_tokens")
         if self.temperature < 0 or not 0 < self.top_p <= 1 or not 0 <= self.min_p <= 1:
             raise FormatError("need temperature >= 0, 0 < top_p <= 1, 0 <= min_p <= 1")
+        if self.temperature > MAX_TEMPERATURE:
+            raise FieldError("temperature", f"need temperature <= {MAX_TEMPERATURE}")
+        if self.top_k < -1:
+            raise FieldError("top_k", "need top_k >= -1 (-1 and 0: all tokens)")
+        if self.repetition_penalty <= 0:  # an engine divides by it
+            raise FieldError("repetition_penalty", "need repetition_penalty > 0")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,18 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 
 from records import canonical
 from records.decode import to_object
 from records.digest import Digest
 from records.errors import FormatError
+from records.limits import FieldError, at_least, plain_text
 from records.load import Window
 
 PLAN_FORMAT = 1
+MAX_BLOCKS = 10_000
 CACHES = ("cold", "warm", "none")
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
@@ -32,6 +34,13 @@ class Engine:
     version: str
     lock: str
 
+    def __post_init__(self) -> None:
+        plain_text("name", self.name)
+        plain_text("version", self.version)
+        plain_text("lock", self.lock)
+        if "/" in self.lock or self.lock.startswith("."):
+            raise FieldError("lock", f"lock {self.lock!r} is not the plain name of a file")
+
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
@@ -43,6 +52,13 @@ class Requirements:
     compute_capability: Decimal
     gpu_memory_mib: int
 
+    def __post_init__(self) -> None:
+        at_least(0, memory_mib=self.memory_mib, disk_mib=self.disk_mib)
+        at_least(0, gpu_memory_mib=self.gpu_memory_mib)
+        plain_text("cpu_flags", *self.cpu_flags)
+        if self.compute_capability < 0:
+            raise FieldError("compute_capability", "compute_capability must be at least 0")
+
 
 @dataclass(frozen=True, slots=True)
 class Warmup:
@@ -51,6 +67,10 @@ class Warmup:
     requests: int
     max_rounds: int
     boot_timeout_s: int
+
+    def __post_init__(self) -> None:
+        at_least(0, requests=self.requests)
+        at_least(1, max_rounds=self.max_rounds, boot_timeout_s=self.boot_timeout_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +84,9 @@ class Bounds:
     steal_ppm: int
     clock_step_ns: int
 
+    def __post_init__(self) -> None:
+        at_least(0, **{field.name: getattr(self, field.name) for field in fields(self)})
+
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
@@ -73,6 +96,9 @@ class Calibration:
     requests_per_stream: int
     output_tokens: int
 
+    def __post_init__(self) -> None:
+        at_least(1, **{field.name: getattr(self, field.name) for field in fields(self)})
+
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
@@ -81,6 +107,9 @@ class Estimates:
     first_boot_s: int
     boot_s: int
     window_s: int
+
+    def __post_init__(self) -> None:
+        at_least(0, **{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +133,17 @@ class Arm:
     def __post_init__(self) -> None:
         _check_id("arm", self.id)
         if self.cache not in CACHES:
-            raise FormatError(f"arm {self.id}: cache {self.cache!r} is none of {', '.join(CACHES)}")
-        if self.speculative_config:
-            try:
-                config = json.loads(self.speculative_config)
-            except json.JSONDecodeError as error:
-                raise FormatError(f"arm {self.id}: speculative_config: {error}") from error
-            if not isinstance(config, dict):
-                raise FormatError(f"arm {self.id}: speculative_config is not a JSON object")
+            raise FieldError(
+                "cache", f"arm {self.id}: cache {self.cache!r} is none of {', '.join(CACHES)}"
+            )
+        plain_text("model", self.model)
+        plain_text("args", *self.args)
+        plain_text("env", *self.env, *self.env.values())
+        plain_text("factors", *self.factors, *self.factors.values())
+        for name in self.env:
+            if not name or "=" in name:
+                raise FieldError("env", f"arm {self.id}: {name!r} cannot name a variable in env")
+        _check_speculative(self)
 
     @property
     def draft_model(self) -> str:
@@ -149,13 +181,22 @@ class Plan:
         if self.format != PLAN_FORMAT:
             raise FormatError(f"plan format {self.format}; this kit reads {PLAN_FORMAT}")
         _check_id("plan", self.id)
+        plain_text("title", self.title)
         if self.blocks < 1 or not self.arms or not self.windows:
-            raise FormatError("a plan needs at least one block, one arm and one window")
+            raise FieldError(
+                "blocks" if self.blocks < 1 else "arms" if not self.arms else "windows",
+                "a plan needs at least one block, one arm and one window",
+            )
+        if self.blocks > MAX_BLOCKS:
+            raise FieldError("blocks", f"blocks is {self.blocks}; must be at most {MAX_BLOCKS}")
+        _check_thresholds(self.thresholds_ms)
         for kind, ids in (("arm", [a.id for a in self.arms]), ("window", self.window_ids)):
-            for one in ids:
-                _check_id(kind, one)
-                if ids.count(one) > 1:
-                    raise FormatError(f"two {kind}s are called {one!r}")
+            seen: set[str] = set()
+            for i, one in enumerate(ids):
+                _check_id(kind, one, f"{kind}s[{i}].id")
+                if one in seen:
+                    raise FieldError(f"{kind}s[{i}].id", f"two {kind}s are called {one!r}")
+                seen.add(one)
 
     @property
     def window_ids(self) -> list[str]:
@@ -217,6 +258,30 @@ def _shuffled(seed: int, block: int, arms: Sequence[str]) -> list[str]:
     return sorted(arms, key=lambda arm: hashlib.sha256(f"{seed}/{block}/{arm}".encode()).digest())
 
 
-def _check_id(kind: str, text: str) -> None:
+def _check_id(kind: str, text: str, key: str = "id") -> None:
     if not _ID.fullmatch(text):
-        raise FormatError(f"{kind} id {text!r}: want a-z, 0-9 and '-', at most 40, not '-' first")
+        raise FieldError(
+            key, f"{kind} id {text!r}: want a-z, 0-9 and '-', at most 40, not '-' first"
+        )
+
+
+def _check_thresholds(thresholds_ms: tuple[int, ...]) -> None:
+    if not thresholds_ms or min(thresholds_ms) < 0:
+        raise FieldError("thresholds_ms", "thresholds_ms needs numbers, none below 0")
+    if len(set(thresholds_ms)) < len(thresholds_ms):
+        raise FieldError("thresholds_ms", "thresholds_ms names a number twice")
+
+
+def _check_speculative(arm: Arm) -> None:
+    if not arm.speculative_config:
+        return
+    where = f"arm {arm.id}: speculative_config"
+    try:
+        config = json.loads(arm.speculative_config)
+    except (ValueError, RecursionError) as error:  # ValueError: also an integer of 5,000 digits
+        raise FieldError("speculative_config", f"{where}: {error}") from error
+    if not isinstance(config, dict):
+        raise FieldError("speculative_config", f"{where} is not a JSON object")
+    if not isinstance(config.get("model", ""), str):
+        raise FieldError("speculative_config", f"{where}: model is not a string")
+    plain_text("speculative_config", config.get("model", ""))

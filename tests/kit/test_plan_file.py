@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kit.plan_file import load_plan, parse_plan
-from kit.toml_lines import key_lines, line_of
+from kit.toml_lines import key_lines, paths_around
 from records import canonical
 from records.decode import from_object, to_object
 from records.errors import PlanError
@@ -89,6 +89,54 @@ def test_an_exact_line_for_a_key_of_its_own() -> None:
         parse_plan(text, "x.toml")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("requests = 2\nmax", "requests = -1\nmax", "requests is -1; must be at least 0"),
+        ("max_rounds = 2", "max_rounds = 0", "at least 1"),
+        ("boot_timeout_s = 300", "boot_timeout_s = 0", "at least 1"),
+        ("step_gap_ms = 20", "step_gap_ms = 0", "at least 1"),
+        ("requests_per_stream = 2", "requests_per_stream = 0", "at least 1"),
+        ("output_tokens = 64", "output_tokens = 0", "at least 1"),
+        ("memory_mib = 5000", "memory_mib = -1", "at least 0"),
+        ("disk_mib = 6000", "disk_mib = -1", "at least 0"),
+        ("gpu_memory_mib = 0", "gpu_memory_mib = -1", "at least 0"),
+        ("compute_capability = 0.0", "compute_capability = -8.9", "at least 0"),
+        ("steal_ppm = 50_000", "steal_ppm = -1", "at least 0"),
+        ("boot_s = 50", "boot_s = -50", "at least 0"),
+        ("blocks = 2", "blocks = 10_001", "at most 10000"),
+        ("blocks = 2", "blocks = 0", "at least one block"),
+        ('id = "smoke-cpu"', 'id = "Smoke"', "plan id 'Smoke'"),
+        ("thresholds_ms = [10, 20", "thresholds_ms = [-10, 20", "none below 0"),
+        ("thresholds_ms = [10, 20", "thresholds_ms = [20, 20", "twice"),
+        ("thresholds_ms = [10, 20, 30, 40, 50, 75, 100]", "thresholds_ms = []", "needs numbers"),
+        ("top_k = 0", "top_k = -2", "top_k >= -1"),
+        ("repetition_penalty = 1.0", "repetition_penalty = -1.0", "repetition_penalty > 0"),
+        ("temperature = 0.0", "temperature = 1000.1", "temperature <= 1000"),
+        ('env = { VLLM_CPU_KVCACHE_SPACE = "1" }', 'env = { "" = "1" }', "cannot name a variable"),
+        ('env = { VLLM_CPU_KVCACHE_SPACE = "1" }', 'env = { "A=B" = "1" }', "cannot name"),
+        ('env = { VLLM_CPU_KVCACHE_SPACE = "1" }', 'env = { A = "\\u0000" }', "control character"),
+        ('env = { VLLM_CPU_KVCACHE_SPACE = "1" }', 'env = { "A.B[x]=" = "1" }', "cannot name"),
+        ('args = ["--per', 'args = ["\\u0000--per', "control character '\\x00'"),
+        ('title = "', 'title = "\\u001b[2J', "control character"),
+        ('lock = "wheels-cpu.lock"', 'lock = "../other"', "plain name of a file"),
+        ('lock = "wheels-cpu.lock"', 'lock = ".."', "plain name of a file"),
+        ('lock = "wheels-cpu.lock"', 'lock = ".hidden"', "plain name of a file"),
+        ('model = "smollm2-135m-draft25"', "model = 3", "model is not a string"),
+        ('cache = "none"', 'cache = "tepid"', "cache 'tepid'"),
+        ('id = "ngram"', 'id = "draft"', "two arms are called 'draft'"),
+        ('id = "ngram"', 'id = "n gram"', "arm id 'n gram'"),
+        ('id = "c8"', 'id = "c1"', "two windows are called 'c1'"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_at_its_own_line(old: str, new: str, words: str) -> None:
+    text, line = edited(old, new)
+    with pytest.raises(PlanError) as caught:
+        parse_plan(text, "my.toml")
+    assert words in caught.value.message
+    assert caught.value.message.startswith(f"my.toml:{line}: ")
+
+
 def test_a_missing_key_is_named_at_its_table() -> None:
     text, line = edited("top_k = 0\n", "")
     with pytest.raises(PlanError, match="missing key 'top_k'") as caught:
@@ -143,6 +191,13 @@ def test_lines_pass_over_strings_arrays_comments_and_inline_tables() -> None:
         "$.arr[1]": 16,
         "$.arr[1].i": 17,
     }
-    assert line_of(lines, "$.b[1].c") == 2
-    assert line_of(lines, "$.arr[1].k.l") == 16
-    assert line_of(lines, "$.nowhere") == 1
+
+
+def test_the_paths_around_a_path_end_at_the_document() -> None:
+    assert list(paths_around("$.arr[1].k.l")) == [
+        "$.arr[1].k.l",
+        "$.arr[1].k",
+        "$.arr[1]",
+        "$.arr",
+        "$",
+    ]
