@@ -17,12 +17,14 @@ from pathlib import Path
 from analysis.reading import Run, read_run, sealed_runs
 from analysis.table import RENDERERS, Table
 from analysis.tables import study_tables
+from records.errors import ForeignDirectoryError
 
 
 def write_tables(data: Path, out: Path) -> list[Path]:
     """Write the tables of every sealed real run below `data`, and pooled ones, under `out`.
 
-    ChainError, FormatError: a run's records do not hold; nothing of it is written.
+    ChainError, FormatError, ForeignDirectoryError: a run's records do not hold, or two directories
+    hold one run; nothing is written.
     """
     runs = [read_run(directory) for directory in sealed_runs(data)]
     return write_studies(studies([run for run in runs if not run.started.synthetic]), out)
@@ -38,7 +40,16 @@ class Study:
 
 
 def studies(runs: Sequence[Run]) -> list[Study]:
-    """One study a run, then one for each set of runs that may be pooled."""
+    """One study a run, then one for each set of runs that may be pooled.
+
+    ForeignDirectoryError: two of them are the same run, which is no replicate of itself.
+    """
+    ids = [run.run_id for run in runs]
+    twice = sorted({run_id for run_id in ids if ids.count(run_id) > 1})
+    if twice:
+        raise ForeignDirectoryError(
+            f"more than one directory holds run {', '.join(twice)}", remedy="remove the copies"
+        )
     groups = [(run.run_id, [run]) for run in runs] + list(pools(runs))
     return [
         Study(name, tuple(run.run_id for run in group), tuple(study_tables(group)))

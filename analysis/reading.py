@@ -16,7 +16,7 @@ import orjson
 
 from analysis.requests import RequestColumns, RequestGatherer
 from records import schema
-from records.errors import FormatError, UnknownRunError
+from records.errors import ForeignDirectoryError, FormatError, UnknownRunError
 from records.load import Window
 from records.plan import PlannedBoot, boot_order
 from records.run_directory import RunDirectory, runs_in
@@ -94,7 +94,11 @@ class Run:
 
 
 def read_run(directory: RunDirectory) -> Run:
-    """Verify and read one run. ChainError, FormatError: the records do not hold."""
+    """Verify and read one run. ChainError, FormatError: the records do not hold.
+
+    ForeignDirectoryError: directory, seal and journal name different runs. A copy of a run under
+    another name would count as a second replicate of the same measurement.
+    """
     if not directory.events.is_file():
         raise UnknownRunError(
             f"{directory.path} holds no run", remedy="name a run under records/data"
@@ -106,6 +110,7 @@ def read_run(directory: RunDirectory) -> Run:
         if reader is None:
             if envelope is None or not isinstance(envelope.event, schema.RunStarted):
                 raise FormatError(f"{directory.events}:1: the first event is not run.started")
+            _require_one_name(directory, envelope.event.run_id)
             run = Run(envelope.event, directory.is_sealed)
             reader = _Reader(run)
         elif envelope is not None:
@@ -116,6 +121,18 @@ def read_run(directory: RunDirectory) -> Run:
         raise FormatError(f"{directory.events}: no event yet")
     reader.close()
     return run
+
+
+def _require_one_name(directory: RunDirectory, run_id: str) -> None:
+    names = {"directory": directory.path.absolute().name, "run.started": run_id}
+    if directory.is_sealed:
+        names["seal"] = directory.seal().run_id
+    if len(set(names.values())) > 1:
+        told = ", ".join(f"{where} {name!r}" for where, name in names.items())
+        raise ForeignDirectoryError(
+            f"{directory.path} does not go by one name: {told}",
+            remedy="name the directory as the run is called, or remove the copy",
+        )
 
 
 def find_run(data: Path, name: str) -> RunDirectory:

@@ -14,7 +14,7 @@ from analysis.claiming.claim import Claim, Value, evaluate
 from analysis.claiming.evidence import Study, load_evidence, read_study
 from analysis.claiming.reading import Reading, StudyRun
 from analysis.claims import NAMED, claims_of
-from records.errors import ChainError, ClaimError, FormatError
+from records.errors import ChainError, ClaimError, ForeignDirectoryError, FormatError
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ def evaluate_project(root: Path, data: Path, only: frozenset[str] = frozenset())
     for study in result.studies.values():
         try:
             runs = read_study(study, data)
-        except (ChainError, ClaimError, FormatError) as error:
+        except (ChainError, ClaimError, ForeignDirectoryError, FormatError) as error:
             result.study_problems[study.id] = error.message
             for claim in NAMED:
                 if claim.study == study.id:

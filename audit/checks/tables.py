@@ -10,7 +10,7 @@ from analysis.reading import read_run
 from analysis.tables import study_tables
 from audit.finding import Check, Code, Finding
 from audit.repository import RepositoryView
-from records.errors import ChainError, FormatError, UnknownRunError
+from records.errors import ChainError, ForeignDirectoryError, FormatError, UnknownRunError
 from records.run_directory import RunDirectory
 
 TABLES = Path("paper") / "tables"
@@ -67,7 +67,7 @@ def _run(repository: RepositoryView, path: Path) -> Iterator[Finding]:
         return
     try:
         files = table_files(study_tables([read_run(directory)]))
-    except (ChainError, FormatError, UnknownRunError) as error:
+    except (ChainError, ForeignDirectoryError, FormatError, UnknownRunError) as error:
         yield NO_RECORDS.at(shown, 0, f"{NO_RECORDS.title}: {error.message}")
         return
     for name, want_bytes in sorted(files.items()):
