@@ -54,10 +54,14 @@ def jobs(home: Home, say: Say) -> Iterator[Job]:
             yield read_job(path)
         except FormatError as error:
             say(f"passing over {path}: {error.message}")
+        except OSError as error:
+            say(f"passing over {path}: {error.strerror}")
 
 
 def read_job(path: Path) -> Job:
     """The job in this file. FormatError where it is none."""
+    if path.exists() and not path.is_file():
+        raise FormatError(f"{path} is not a file, so no job", f"move it away: ls -ld {path}")
     return from_object(Job, canonical.decode(path.read_bytes()))
 
 
@@ -89,7 +93,7 @@ def running_harness(home: Home, host: Host, run_id: str) -> Running | None:
     events = RunDirectory(there.run(run_id)).events
     # A container outlives its keeper; the next one takes it over.
     kept = there.container(run_id).exists()
-    if running is None and there == home and not kept and events.exists() and is_busy(events):
+    if running is None and there == home and not kept and events.is_file() and is_busy(events):
         raise RunBusyError(
             f"run {run_id} is being written by a process that this kit did not start",
             remedy=f"wait for it: kit status {run_id}",
@@ -103,7 +107,7 @@ def is_under_way(home: Home, host: Host, run_id: str) -> bool:
     if there != home:
         return host.attach(_note(there, run_id), str(there.job(run_id))) is not None
     events = RunDirectory(home.run(run_id)).events
-    return events.exists() and is_busy(events)
+    return events.is_file() and is_busy(events)
 
 
 def require_intact(events: Path) -> None:
@@ -113,6 +117,8 @@ def require_intact(events: Path) -> None:
     """
     if not events.exists():
         return
+    if not events.is_file():
+        raise ChainError(f"{events} is not a file, so no journal", "begin anew with --new")
     with events.open("rb") as file:
         try:
             chain.verify(line for line in file if line.endswith(b"\n"))

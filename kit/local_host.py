@@ -85,7 +85,7 @@ class LocalHost:
         """Read /proc: a process id alone may belong to somebody else by now."""
         try:
             found = _Found(int(note.read_text(encoding="ascii")), argv_part)
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):  # no note, or one that names no process
             return None
         return found if found.exit_status() is None else None
 

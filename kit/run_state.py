@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from records import schema
+from records.errors import FormatError
 from records.plan import Plan, boot_order
 
 # The type stands before the value (canonical key order), so that the long lines need no decoding.
@@ -31,7 +32,12 @@ class JournalTail:
         self._line = 0
 
     def new_events(self) -> Iterator[schema.Envelope]:
-        """Each event since the last call but the requests' own, which say nothing of progress."""
+        """Each event since the last call but the requests' own, which say nothing of progress.
+
+        FormatError: what stands there is no journal.
+        """
+        if self._path.exists() and not self._path.is_file():
+            raise FormatError(f"{self._path} is not a file, so no journal", "kit audit")
         try:
             file = self._path.open("rb")
         except FileNotFoundError:
@@ -45,7 +51,15 @@ class JournalTail:
                 self._line += 1
                 match = _TYPE.search(line, 0, _HEAD_BYTES)
                 if match is None or match[1] not in _SKIPPED:
-                    yield schema.decode(json.loads(line), f"{self._path}:{self._line}")
+                    yield _event(line, f"{self._path}:{self._line}")
+
+
+def _event(line: bytes, where: str) -> schema.Envelope:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{where}: not JSON: {error}", "kit audit") from error
+    return schema.decode(value, where)
 
 
 @dataclass(slots=True)

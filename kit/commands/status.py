@@ -14,7 +14,7 @@ from kit.mirror import refresh_all
 from kit.options import find_run, home, host_option, json_option, open_hosts
 from kit.output import print_json, print_table, say
 from kit.run_state import RunState, read_state
-from records.errors import UnknownRunError
+from records.errors import FormatError, UnknownRunError
 from records.run_directory import RunDirectory, runs_in
 
 
@@ -50,13 +50,17 @@ def command(run_id: str, host_name: str, as_json: bool) -> None:
 
 
 def _told(here: Home, host: Host, run: RunDirectory) -> dict[str, Any]:
-    state = read_state(run.events)
-    under_way = not run.is_sealed and is_under_way(here, host, run.path.name)
+    try:
+        state, damage = read_state(run.events), ""
+    except FormatError as error:
+        say(f"warning: {error.message}; its bytes stay as they are, see: kit audit")
+        state, damage = RunState(), "damaged"
+    under_way = not run.is_sealed and not damage and is_under_way(here, host, run.path.name)
     return {
         "host": host.name,
         "run_id": run.path.name,
         "plan": state.plan.id if state.plan else "",
-        "state": _word(run, state, under_way=under_way),
+        "state": damage or _word(run, state, under_way=under_way),
         "boot": state.boot,
         "window": state.window,
         "boots": f"{state.done}/{state.total}",
