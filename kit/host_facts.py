@@ -1,7 +1,9 @@
 """What a host is, read from the output of a few standard commands.
 
-Invariant: each probe is a command and a pure parser; output that does not parse raises FormatError,
-a command that is not there leaves its output empty, which stands for "none" where that is possible.
+Invariant: each probe is a command and a pure parser; output that does not parse raises
+HostUnfitError with a remedy, a command that is not there leaves its output empty, which stands for
+"none" where that is possible. What nvidia-smi says matters to plans that need a GPU alone, so words
+of its own instead of GPUs are kept as a fact, not raised.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from records.errors import FormatError
+from records.errors import HostUnfitError
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,10 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """A host before anything is installed. `pythons`: versions found; `tools`: programs found."""
+    """A host before anything is installed. `pythons`: versions found; `tools`: programs found.
+
+    `gpu_words`: what nvidia-smi said where that was not a list of GPUs.
+    """
 
     system: str
     machine: str
@@ -34,6 +39,7 @@ class HostFacts:
     pythons: tuple[str, ...]
     tools: frozenset[str]
     gpus: tuple[Gpu, ...]
+    gpu_words: str = ""
 
 
 # `{}` is the directory whose disk is meant. Run in the C locale; a missing program is no error.
@@ -55,12 +61,30 @@ PROBES: dict[str, tuple[str, ...]] = {
         "--format=csv,noheader,nounits",
     ),
 }
+# nvidia-smi without its persistence daemon takes some seconds a GPU; a broken driver lets it hang.
+PROBE_TIMEOUT_S = 30
 _TOOLS = ("gcc", "g++", "uv")
+_NOT_FOUND = 127  # as a shell has it
+_SHOWN_CHARACTERS = 200
+_REMEDY = "put the system's own programs on PATH, or choose another host"
+
+
+def heard(name: str, status: int, stdout: str, stderr: str) -> str:
+    """What `parse` is given of a probe that has ended: its output, nothing where it failed.
+
+    A failed nvidia-smi says why, on either stream; those words are the fact.
+    """
+    if status == 0:
+        return stdout
+    if name == "gpu" and status != _NOT_FOUND:
+        return f"{stdout}\n{stderr}".strip() or f"nvidia-smi: exit status {status}"
+    return ""
 
 
 def parse(outputs: Mapping[str, str]) -> HostFacts:
-    """The facts in the probes' outputs, keyed as PROBES. FormatError names the probe."""
+    """The facts in the probes' outputs, keyed as PROBES. HostUnfitError names the probe."""
     system, machine = _uname(outputs["uname"])
+    gpus, gpu_words = _gpus(outputs["gpu"])
     return HostFacts(
         system=system,
         machine=machine,
@@ -73,21 +97,22 @@ def parse(outputs: Mapping[str, str]) -> HostFacts:
             if (match := re.search(r"Python (\d+\.\d+\.\d+)", outputs[name]))
         ),
         tools=frozenset(name for name in _TOOLS if outputs[name].strip()),
-        gpus=_gpus(outputs["gpu"]),
+        gpus=gpus,
+        gpu_words=gpu_words,
     )
 
 
 def _uname(text: str) -> tuple[str, str]:
     words = text.split()
     if len(words) != 2:
-        raise FormatError(f"uname -sm: want two words, got {text[:80]!r}")
+        raise HostUnfitError(f"uname -sm: want two words, got {text[:80]!r}", _REMEDY)
     return words[0], words[1]
 
 
 def _cpu_flags(text: str) -> frozenset[str]:
     match = re.search(r"^(?:flags|Features)\s*: (.*)$", text, re.MULTILINE)
     if match is None:
-        raise FormatError("/proc/cpuinfo: no line with the processor's flags")
+        raise HostUnfitError("/proc/cpuinfo: no line with the processor's flags", _REMEDY)
     return frozenset(match[1].split())
 
 
@@ -95,7 +120,7 @@ def _memory(outputs: Mapping[str, str]) -> int:
     """MemAvailable, or what a cgroup leaves of it, in MiB."""
     match = re.search(r"^MemAvailable:\s+(\d+) kB$", outputs["meminfo"], re.MULTILINE)
     if match is None:
-        raise FormatError("/proc/meminfo: no MemAvailable")
+        raise HostUnfitError("/proc/meminfo: no MemAvailable", _REMEDY)
     available = int(match[1]) // 1024
     limit, used = outputs["cgroup_max"].strip(), outputs["cgroup_now"].strip()
     if limit.isdecimal() and used.isdecimal():
@@ -108,15 +133,19 @@ def _disk(text: str) -> int:
     lines = text.strip().splitlines()
     match = re.search(r"\s(\d+)\s+(\d+)\s+(-?\d+)\s+\d+%\s", lines[-1]) if lines else None
     if match is None:
-        raise FormatError(f"df -Pk: no line of sizes in {text[:120]!r}")
+        raise HostUnfitError(
+            f"df -Pk: no line of sizes in {text[:120]!r}",
+            f"see what it says of KIT_HOME's directory, then: {_REMEDY}",
+        )
     return max(0, int(match[3])) // 1024
 
 
-def _gpus(text: str) -> tuple[Gpu, ...]:
+def _gpus(text: str) -> tuple[tuple[Gpu, ...], str]:
+    """The GPUs, and "" or the words that stood there instead."""
     gpus = []
     for line in text.strip().splitlines():
         match = re.fullmatch(r"\s*(\d+\.\d+)\s*,\s*(\d+)\s*", line)
         if match is None:
-            raise FormatError(f"nvidia-smi: want `capability, MiB`, got {line[:120]!r}")
+            return (), text.strip()[:_SHOWN_CHARACTERS]
         gpus.append(Gpu(Decimal(match[1]), int(match[2])))
-    return tuple(gpus)
+    return tuple(gpus), ""

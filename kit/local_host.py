@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kit.home import Home
 from kit.host import NOT_FOUND, TIMED_OUT, Done, HostSpec, Running
-from kit.host_facts import PROBES, HostFacts, parse
+from kit.host_facts import PROBE_TIMEOUT_S, PROBES, HostFacts, heard, parse
 from kit.hub_token import without_secrets
 
 
@@ -43,13 +43,14 @@ class LocalHost:
         existing = next(p for p in (directory, *directory.parents) if p.exists())
         outputs = {}
         for name, argv in PROBES.items():
-            done = self.run([part.replace("{}", str(existing)) for part in argv])
-            outputs[name] = done.stdout if done.status == 0 else ""
+            filled = [part.replace("{}", str(existing)) for part in argv]
+            done = self.run(filled, timeout_s=PROBE_TIMEOUT_S)
+            outputs[name] = heard(name, done.status, done.stdout, done.stderr)
         return parse(outputs)
 
     def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: int = 60) -> Done:
         """With the programs of the kit's own environment on PATH."""
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH') or os.defpath}"
         try:
             done = subprocess.run(
                 list(argv),

@@ -87,6 +87,12 @@ def _has_engine_python(facts: HostFacts) -> bool:
 def _gpu_problems(facts: HostFacts, requirements: Requirements, plan_id: str) -> Iterator[Problem]:
     if requirements.compute_capability == 0 and requirements.gpu_memory_mib == 0:
         return
+    if facts.gpu_words:
+        yield Problem(
+            f"the plan needs a GPU, and nvidia-smi says: {facts.gpu_words!r}",
+            "make nvidia-smi list the GPUs (kit doctor tells more), or choose another host",
+        )
+        return
     if not facts.gpus:
         yield Problem(
             "the plan needs a GPU, and nvidia-smi shows none",

@@ -21,7 +21,7 @@ from pathlib import Path
 from kit import rsync, sftp_copy
 from kit.home import Home
 from kit.host import Done, HostSpec, Running
-from kit.host_facts import PROBES, HostFacts, parse
+from kit.host_facts import PROBE_TIMEOUT_S, PROBES, HostFacts, heard, parse
 from kit.known_hosts import Meeting
 from kit.ssh_config import Destination
 from kit.ssh_connection import PATIENCE_S, Live, SshConnection
@@ -111,8 +111,9 @@ class SshHost:
         existing = next(p for p in (directory, *directory.parents) if self._exists(p))
         outputs = {}
         for name, argv in PROBES.items():
-            done = self.run([part.replace("{}", str(existing)) for part in argv])
-            outputs[name] = done.stdout if done.status == 0 else ""
+            filled = [part.replace("{}", str(existing)) for part in argv]
+            done = self.run(filled, timeout_s=PROBE_TIMEOUT_S)
+            outputs[name] = heard(name, done.status, done.stdout, done.stderr)
         return parse(outputs)
 
     def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: int = 60) -> Done:

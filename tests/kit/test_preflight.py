@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from kit.host_facts import PROBES, Gpu, HostFacts, parse
+from kit.host_facts import PROBES, Gpu, HostFacts, heard, parse
 from kit.hosts import LocalHost, parse_host
 from kit.plan_file import load_plan
 from kit.preflight import problems, require_fit
-from records.errors import FormatError, HostUnfitError, UnknownHostError
+from records.errors import HostUnfitError, UnknownHostError
 from records.plan import Requirements
 
 PLANS = Path(__file__).parents[2] / "kit" / "plans"
@@ -59,12 +59,37 @@ def test_a_cgroup_limit_counts_where_it_is_tighter() -> None:
         ("cpuinfo", "model name: x"),
         ("meminfo", "MemTotal: 5 kB"),
         ("disk", "df: no such file"),
-        ("gpu", "No devices were found"),
     ],
 )
 def test_output_that_does_not_parse_is_an_error(probe: str, output: str) -> None:
-    with pytest.raises(FormatError):
+    with pytest.raises(HostUnfitError) as caught:
         parse({**OUTPUTS, probe: output})
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("words", ["No devices were found", "9.0, [N/A]", "\x00garbage\n8.9, 1"])
+def test_words_in_place_of_gpus_matter_to_plans_that_need_one(words: str) -> None:
+    facts = parse({**OUTPUTS, "gpu": words})
+    assert list(problems(facts, CPU, frozenset())) == []
+    (found,) = problems(facts, GPU, frozenset())
+    assert repr(words) in found.cause
+    assert found.remedy
+
+
+def test_a_failed_nvidia_smi_is_heard_and_a_missing_one_is_none() -> None:
+    failed = heard("gpu", 9, "", "NVIDIA-SMI has failed: no driver\n")
+    assert failed == "NVIDIA-SMI has failed: no driver"
+    assert heard("gpu", 6, "", "")
+    assert heard("gpu", 127, "", "nvidia-smi: not found") == ""
+    assert heard("uv", 1, "half an answer", "") == ""
+    assert heard("uv", 0, "uv 1", "a warning") == "uv 1"
+
+
+def test_an_empty_path_still_finds_the_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert LocalHost().probe(tmp_path).system == "Linux"
 
 
 def test_this_machine_can_be_probed(tmp_path: Path) -> None:
