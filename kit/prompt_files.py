@@ -9,27 +9,37 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from kit.home import Home
 from kit.hosts import Host
+from kit.regular_file import open_regular
 from records.decode import DecodeError
 from records.digest import Digest
 from records.errors import PlanError
 from records.job import Job
-from records.load import Prompts
+from records.limits import FieldError, plain_text
+from records.load import PROMPT_FILES, Prompts
 from records.plan import Plan
+from records.prompt_file import Prompt, read_prompts
+
+# ShareGPT, the largest in common use, has 0.7 GB; a file is held in memory whole.
+MAX_PROMPT_FILE_BYTES = 1 << 30
 
 
 def with_prompt_digests(document: dict[str, Any], base: Path) -> dict[str, Any]:
     """The document of a plan with the digest of each prompt file beside its path.
 
-    DecodeError where the file cannot be read, or is not the one whose digest stands there already.
+    DecodeError where the file cannot be read, or is not the one whose digest stands there already,
+    or has too few prompts; PlanError names the file and the line in it that is no prompt.
     """
     windows = document.get("windows")
     if not isinstance(windows, list):
         return document
-    bound = [_bound(window, f"$.windows[{i}].prompts", base) for i, window in enumerate(windows)]
+    read: dict[tuple[str, str], _PromptFile] = {}  # windows mostly share one file
+    bound = [
+        _bound(window, f"$.windows[{i}].prompts", base, read) for i, window in enumerate(windows)
+    ]
     return {**document, "windows": bound}
 
 
@@ -41,7 +51,12 @@ def keep(home: Home, plan: Plan, base: Path) -> None:
             continue
         home.prompts.mkdir(parents=True, exist_ok=True)
         source, fresh = base / prompts.path, target.with_suffix(".new")
-        shutil.copyfile(source, fresh)
+        try:
+            file = open_regular(source)
+        except OSError as error:
+            raise PlanError(f"{source} cannot be read: {error}") from error
+        with file, fresh.open("wb") as copy:
+            shutil.copyfileobj(file, copy)
         with fresh.open("rb") as file:
             if Digest.of_file(file) != prompts.digest:
                 raise PlanError(f"{source} changed while it was read", "run the command again")
@@ -69,20 +84,65 @@ def _digest(prompts: Prompts) -> Digest:
     return prompts.digest
 
 
-def _bound(window: Any, where: str, base: Path) -> Any:
+class _PromptFile(NamedTuple):
+    digest: str
+    prompts: list[Prompt]
+
+
+def _bound(window: Any, where: str, base: Path, read: dict[tuple[str, str], _PromptFile]) -> Any:
     if not isinstance(window, dict) or not isinstance(window.get("prompts"), dict):
         return window
     prompts = window["prompts"]
-    path = prompts.get("path")
-    if not isinstance(path, str) or not path:
-        return window
-    if PurePosixPath(path).is_absolute():  # records would carry this machine's directories
-        raise DecodeError(where, "write path relative to the plan's file", "path")
+    path, source = prompts.get("path"), prompts.get("source")
+    if not isinstance(path, str) or not path or source not in PROMPT_FILES:
+        return window  # for the decoder to judge
+    _check_path(where, path)
+    if (path, source) not in read:
+        read[path, source] = _read(where, base / path, source)
+    file = read[path, source]
+    if prompts.get("digest", file.digest) != file.digest:
+        raise DecodeError(where, f"digest: {path} is {file.digest}", "digest", "correct the digest")
+    _check_fit(where, window, path, file.prompts)
+    return {**window, "prompts": {**prompts, "digest": file.digest}}
+
+
+def _check_path(where: str, path: str) -> None:
+    """Records carry the path: it must not tell of this machine, nor leave the plan's directory."""
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts:
+        raise DecodeError(where, "write path relative to the plan's file, without ..", "path")
     try:
-        with (base / path).open("rb") as file:
-            digest = str(Digest.of_file(file))
+        plain_text("path", path)
+    except FieldError as error:
+        raise DecodeError(where, error.message, "path") from error
+
+
+def _read(where: str, path: Path, source: str) -> _PromptFile:
+    try:
+        with open_regular(path) as file:
+            data = file.read(MAX_PROMPT_FILE_BYTES + 1)
     except OSError as error:
         raise DecodeError(where, f"path cannot be read: {error}", "path") from error
-    if prompts.get("digest", digest) != digest:
-        raise DecodeError(where, f"digest: {path} is {digest}", "digest", "correct the digest")
-    return {**window, "prompts": {**prompts, "digest": digest}}
+    if len(data) > MAX_PROMPT_FILE_BYTES:
+        raise DecodeError(where, f"{path} has more than {MAX_PROMPT_FILE_BYTES} bytes", "path")
+    return _PromptFile(str(Digest.of(data)), read_prompts(source, data, str(path)))
+
+
+def _check_fit(where: str, window: dict[str, Any], path: str, found: list[Prompt]) -> None:
+    """What the harness would refuse only after the run has begun."""
+    asked = window["prompts"]
+    if not found:
+        raise DecodeError(where, f"{path} holds no prompt", "path", "name a file that holds some")
+    count = asked.get("count")
+    if type(count) is int and count > len(found):
+        raise DecodeError(
+            where,
+            f"{count} prompts asked for, {path} has {len(found)}",
+            "count",
+            f"set prompts.count to {len(found)} or less",
+        )
+    if any(isinstance(prompt, tuple) for prompt in found):
+        if window.get("endpoint") == "chat":
+            raise DecodeError(where, f"{path} has token ids, which chat does not take", "path")
+        if asked.get("unique") is True:
+            raise DecodeError(where, f"{path} has token ids, which cannot be unique", "unique")

@@ -15,8 +15,8 @@ from pathlib import Path
 from records.digest import Digest
 from records.errors import BindingError, PlanError
 from records.load import Prompts, Sampling, Window
+from records.prompt_file import Prompt, read_prompts
 from remote.prompts.builtin import builtin_prompts
-from remote.prompts.files import Prompt, read_prompts
 
 # Token ids that tell requests apart count to this many at least.
 _UNIQUE_REQUESTS = 2**32
@@ -132,7 +132,11 @@ def _choose(asked: Prompts, files: Path) -> Sequence[Prompt]:
     if len(found) < asked.count:
         raise PlanError(
             f"{asked.count} prompts asked for, {asked.source} has {len(found)}",
-            remedy=f"set prompts.count to {len(found)} or less",
+            remedy=(
+                f"set prompts.count to {len(found)} or less"
+                if found
+                else f"name a file that holds prompts: {asked.path} has none"
+            ),
         )
     return _shuffled(found, draw)[: asked.count]
 

@@ -181,3 +181,16 @@ def test_prompts_that_do_not_fit(prompts: Prompts, endpoint: str) -> None:
 
 def test_the_builtin_texts_differ() -> None:
     assert len(set(builtin_prompts())) == len(builtin_prompts()) == 128
+
+
+def test_a_file_without_prompts_is_told_so_and_not_to_ask_for_none(tmp_path: Path) -> None:
+    prompts = in_file(tmp_path, "jsonl", "\n", count=1)
+    with pytest.raises(PlanError) as caught:
+        request_source(window(prompts), "m", tmp_path)
+    assert caught.value.remedy == "name a file that holds prompts: a/p has none"
+
+
+def test_half_a_surrogate_pair_is_no_prompt(tmp_path: Path) -> None:
+    prompts = in_file(tmp_path, "jsonl", '{"prompt":"a"}\n{"prompt":"\\udc00"}\n', count=1)
+    with pytest.raises(PlanError, match="p:2: text with a lone surrogate"):
+        request_source(window(prompts), "m", tmp_path)

@@ -26,7 +26,7 @@ def read_prompts(source: str, data: bytes, name: str) -> list[Prompt]:
             prompt = read(_json(line, f"{name}:{number}"))
             if prompt is None:
                 raise PlanError(f"{name}:{number}: not a {source} prompt: {line[:60]!r}")
-            prompts.append(prompt)
+            prompts.append(_sendable(prompt, f"{name}:{number}"))
     return prompts
 
 
@@ -60,8 +60,18 @@ def _sharegpt(data: bytes, name: str) -> list[Prompt]:
         if isinstance(first, dict) and first.get("from") in ("human", "user"):
             value = first.get("value")
             if isinstance(value, str) and value:
-                prompts.append(value)
+                prompts.append(_sendable(value, f"{name}: entry {number}"))
     return prompts
+
+
+def _sendable(prompt: Prompt, where: str) -> Prompt:
+    """PlanError for half a surrogate pair, which JSON can spell and UTF-8 cannot carry."""
+    if isinstance(prompt, str):
+        try:
+            prompt.encode()
+        except UnicodeEncodeError as error:
+            raise PlanError(f"{where}: text with a lone surrogate: {error}") from error
+    return prompt
 
 
 def _json(data: bytes, where: str) -> Any:
