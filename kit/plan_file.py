@@ -10,36 +10,55 @@ a window names is bound by the digest it has when the plan is read.
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import json
 import re
+import string
 import typing
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 import tomllib
 
 from kit.prompt_files import with_prompt_digests
-from kit.toml_lines import key_lines, paths_around
+from kit.regular_file import open_regular
+from kit.toml_lines import key_lines, line_of_most, paths_around
+from records import canonical
 from records.decode import DecodeError, from_object
 from records.errors import FormatError, PlanError
 from records.plan import Plan
 
 DEFAULTS = {"arms": "arm_defaults", "windows": "window_defaults"}
+# The longest plan of this kit has 5 KB; lines and tables of a larger file are not worth the memory.
+MAX_PLAN_BYTES = 1 << 20
+MAX_DEPTH = 32
+MAX_DECIMAL_PLACES = 60
+_NESTING = "[{."
 _AT_LINE = re.compile(r"at line (\d+)")
 
 
 def load_plan(path: Path) -> Plan:
     """Read a plan file. PlanError names file and line, and for a wrong key the nearest known."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with open_regular(path) as file:
+            data = file.read(MAX_PLAN_BYTES + 1)
     except FileNotFoundError:
         raise PlanError(
             f"no plan file {path}", remedy="list the plans with: kit plan list"
         ) from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise PlanError(f"{path}: cannot be read: {error}") from error
+    if len(data) > MAX_PLAN_BYTES:
+        raise PlanError(f"{path}: more than {MAX_PLAN_BYTES} bytes; no plan is that long")
+    data = data.removeprefix(codecs.BOM_UTF8)  # some editors put one in front
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise PlanError(f"{path}:{line}: not UTF-8: {error.reason}") from error
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     return parse_plan(text, str(path), path.parent)
 
 
@@ -51,8 +70,19 @@ def parse_plan(text: str, name: str, base: Path = Path()) -> Plan:
         match = _AT_LINE.search(str(error))
         line = int(match[1]) if match else text.count("\n") + 1
         raise PlanError(f"{name}:{line}: not TOML: {error}") from error
+    except ValueError as error:  # int() reads no more than 4,300 digits
+        line = line_of_most(text, string.digits)
+        raise PlanError(f"{name}:{line}: an integer beyond 63 bits") from error
+    except InvalidOperation as error:
+        line = line_of_most(text, string.digits)
+        raise PlanError(f"{name}:{line}: a number that cannot be held") from error
+    except RecursionError as error:
+        raise PlanError(f"{name}:{line_of_most(text, _NESTING)}: nested too deep") from error
+    if _is_deeper(document, MAX_DEPTH):
+        raise PlanError(f"{name}:{line_of_most(text, _NESTING)}: nested too deep")
     lines = key_lines(text)
     try:
+        _check_numbers(document, "$")
         whole = with_prompt_digests(_with_defaults(document), base)
         plan = from_object(Plan, _shaped(Plan, whole, "$"))
         _check_factors(plan)
@@ -62,6 +92,40 @@ def parse_plan(text: str, name: str, base: Path = Path()) -> Plan:
     except FormatError as error:
         raise PlanError(f"{name}:1: {error.message}", error.remedy) from error
     return plan
+
+
+def _is_deeper(document: Any, depth: int) -> bool:
+    """Whether tables and arrays stand in each other more than `depth` deep; without recursion."""
+    level = [document]
+    for _ in range(depth):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _check_numbers(value: Any, path: str) -> None:
+    """DecodeError for a number that has no place in records or would fill a request with digits."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _check_numbers(item, f"{path}.{key}")
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            _check_numbers(item, f"{path}[{i}]")
+    elif isinstance(value, int):
+        if not -canonical.MAX_INT <= value <= canonical.MAX_INT:
+            raise DecodeError(path, "integer beyond 63 bits")
+    elif isinstance(value, Decimal):
+        if not value.is_finite():
+            raise DecodeError(path, f"not a finite number: {value}")
+        _, digits, exponent = value.as_tuple()
+        if len(digits) + abs(int(exponent)) > MAX_DECIMAL_PLACES:
+            raise DecodeError(path, f"a number of more than {MAX_DECIMAL_PLACES} places")
 
 
 def _plan_error(name: str, line: int, error: DecodeError) -> PlanError:
@@ -127,8 +191,19 @@ def _shaped(hint: Any, value: Any, path: str) -> Any:
 
 def _field(hints: dict[str, Any], key: str, value: Any, path: str) -> Any:
     if key == "speculative_config" and isinstance(value, dict):
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), default=float)
+        return json.dumps(
+            value,
+            sort_keys=True,
+            separators=(",", ":"),
+            default=lambda one: _json_number(one, path),
+        )
     return _shaped(hints.get(key), value, path)
+
+
+def _json_number(value: Any, path: str) -> float:
+    if isinstance(value, Decimal):
+        return float(value)
+    raise DecodeError(path, f"JSON has no {type(value).__name__}: {value}")
 
 
 def _check_factors(plan: Plan) -> None:

@@ -45,6 +45,13 @@ def key_lines(text: str) -> dict[str, int]:
     return lines
 
 
+def line_of_most(text: str, characters: str) -> int:
+    """The first line that holds the most of these characters, where nothing better is known."""
+    wanted = set(characters)
+    counts = [sum(char in wanted for char in line) for line in text.split("\n")]
+    return counts.index(max(counts)) + 1
+
+
 def paths_around(path: str) -> Iterator[str]:
     """`path`, then each path around it, out to the document's own."""
     while path:

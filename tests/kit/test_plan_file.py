@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from decimal import Decimal
 from pathlib import Path
 
@@ -124,6 +125,20 @@ def test_an_exact_line_for_a_key_of_its_own() -> None:
         ('lock = "wheels-cpu.lock"', 'lock = ".hidden"', "plain name of a file"),
         ('model = "smollm2-135m-draft25"', "model = 3", "model is not a string"),
         ('cache = "none"', 'cache = "tepid"', "cache 'tepid'"),
+        ("seed = 20261130", f"seed = {2**63}", "integer beyond 63 bits"),
+        ("seed = 20261130", "seed = 0x" + "f" * 5000, "integer beyond 63 bits"),
+        ("seed = 20261130", "seed = " + "9" * 5000, "integer beyond 63 bits"),
+        ("num_speculative_tokens = 4", f"num_speculative_tokens = {2**64}", "beyond 63 bits"),
+        ("method = ", "since = 2026-11-30, method = ", "JSON has no date"),
+        ("method = ", "since = 07:32:00, method = ", "JSON has no time"),
+        ("method = ", "length = nan, method = ", "not a finite number"),
+        ("method = ", "length = 1e999999, method = ", "more than 60 places"),
+        ("seed = 20261130", "seed = " + "[" * 3000 + "]" * 3000, "nested too deep"),
+        ("seed = 20261130", "seed = " + "[" * 40 + "]" * 40, "nested too deep"),
+        ("seed = 20261130", "seed." + "a." * 3000 + "a = 1", "nested too deep"),
+        ("temperature = 0.0", "temperature = 1e99999999999999999999", "number"),
+        ("temperature = 0.0", "temperature = inf", "not a finite number"),
+        ("presence_penalty = 0.0", "presence_penalty = 1e-999999", "more than 60 places"),
         ('id = "ngram"', 'id = "draft"', "two arms are called 'draft'"),
         ('id = "ngram"', 'id = "n gram"', "arm id 'n gram'"),
         ('id = "c8"', 'id = "c1"', "two windows are called 'c1'"),
@@ -201,3 +216,45 @@ def test_the_paths_around_a_path_end_at_the_document() -> None:
         "$.arr",
         "$",
     ]
+
+
+def test_an_engines_json_may_not_be_nested_without_end_either() -> None:
+    deep = f"speculative_config = '{'[' * 100_000}'"
+    text, line = edited('speculative_config = ""', deep)
+    with pytest.raises(PlanError, match=rf"^x\.toml:{line}: .*speculative_config"):
+        parse_plan(text, "x.toml")
+
+
+def test_a_byte_order_mark_and_line_ends_of_other_systems_change_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    file.write_bytes(b"\xef\xbb\xbf" + SMOKE.replace("\n", "\r\n").encode())
+    assert load_plan(file).digest == load_plan(PLANS / "smoke-cpu.toml").digest
+
+
+def test_bytes_that_are_no_text_are_told_with_their_line(tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    file.write_bytes(b"# one\n# \xff\n")
+    with pytest.raises(PlanError, match=r"p\.toml:2: not UTF-8"):
+        load_plan(file)
+
+
+def test_only_regular_files_of_bounded_length_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.toml")
+    (tmp_path / "zero.toml").symlink_to("/dev/zero")
+    (tmp_path / "directory.toml").mkdir()
+    for name in ("fifo.toml", "zero.toml", "directory.toml"):
+        with pytest.raises(PlanError, match="not a regular file"):
+            load_plan(tmp_path / name)
+    (tmp_path / "long.toml").write_text(SMOKE + "#" * (1 << 20))
+    with pytest.raises(PlanError, match="more than 1048576 bytes"):
+        load_plan(tmp_path / "long.toml")
+
+
+def test_lines_of_many_keys_are_those_where_they_stand() -> None:
+    lines = key_lines("".join(f"k{i} = {i}\n" for i in range(50_000)))
+    assert [lines[f"$.k{i}"] for i in range(50_000)] == list(range(1, 50_001))
+
+
+def test_the_digest_that_the_sealed_run_has_is_kept() -> None:
+    digest = "sha256:5510cde5936089b69618468036022df1096bde0bbee4e783f927b8bb70f1714c"
+    assert str(load_plan(PLANS / "smoke-cpu.toml").digest) == digest
