@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
 
-from analysis.publish import Study, studies, write_studies
-from analysis.reading import read_run, sealed_runs
+from analysis.publish import studies, write_studies
+from analysis.reading import Run, read_run, sealed_runs
 from kit.commands.study_text import shown_text
 from kit.hosts import host_names
 from kit.many_hosts import Shared, reproduce_on, require_all
@@ -29,6 +29,8 @@ from kit.options import (
 from kit.output import print_json, say
 from kit.reproduce import Reproduced, reproduce, require_complete
 from kit.runtime_options import docker_choice, runtime_options
+from records.errors import KitError
+from records.run_directory import RunDirectory
 
 
 @click.command()
@@ -94,7 +96,12 @@ def _show(done: Sequence[Reproduced], *, as_json: bool) -> list[dict[str, Any]]:
         return []
     say("reading the records, writing the tables")
     tables = done[0].tables
-    found = _studies(done[0])
+    # These runs' own tables first: damage in a neighbour must not cost what was just measured.
+    own = [read_run(RunDirectory(one.fetched.directory)) for one in done]
+    found = studies(own)
+    write_studies(found, tables)
+    if beside := list(_beside(done)):
+        found = studies(sorted([*own, *beside], key=lambda run: run.run_id))
     files = [str(path) for path in write_studies(found, tables)]
     if not as_json:
         run_ids = {one.ending.run_id for one in done}
@@ -116,7 +123,22 @@ def _show(done: Sequence[Reproduced], *, as_json: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _studies(done: Reproduced) -> list[Study]:
-    """This run, and what it may be pooled with: the runs beside it, synthetic or real alike."""
-    beside = sealed_runs(done.fetched.directory.parent)
-    return studies([read_run(directory) for directory in beside])
+def _beside(done: Sequence[Reproduced]) -> Iterator[Run]:
+    """What these runs may be pooled with: the sealed runs beside them, synthetic or real alike.
+
+    One whose records do not hold is named and left out.
+    """
+    own = {one.fetched.directory for one in done}
+    for directory in sealed_runs(done[0].fetched.directory.parent):
+        if directory.path in own:
+            continue
+        try:
+            run = read_run(directory)
+        except KitError as error:
+            say(f"warning: {directory.path.name} is left out of the tables: {error.message}")
+        except OSError as error:
+            say(f"warning: {directory.path.name} is left out of the tables: {error}")
+        else:
+            yield run
+            continue
+        say("  try: kit audit")

@@ -1,0 +1,57 @@
+"""The tables after a run: its own stand whatever became of its neighbours."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kit.commands.reproduce import _show
+from kit.fetch import Fetched
+from kit.follow import Ending
+from kit.reproduce import Reproduced
+from tests.sealed_run import make_run, small_plan
+
+RUN = "20261130T100000Z-test-plan-0a1b2c"
+OLD = "20261130T090000Z-test-plan-0a1b2c"
+
+
+@pytest.fixture
+def done(tmp_path: Path) -> Reproduced:
+    run = make_run(tmp_path / "data" / RUN, small_plan()).path
+    return Reproduced(Ending(RUN, 4, 0), Fetched(RUN, run, True, 1, True), tmp_path / "tables")
+
+
+def test_a_whole_neighbour_is_pooled_without_a_warning(
+    done: Reproduced, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run(done.fetched.directory.parent / OLD, small_plan())
+    (told,) = _show([done], as_json=True)
+    assert {RUN, OLD} < {Path(path).parent.name for path in told["tables"]}
+    assert "warning" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("damage", ["edited", "no journal", "copy", "garbage seal"])
+def test_a_damaged_neighbour_costs_a_warning_and_no_table(
+    damage: str, done: Reproduced, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = make_run(done.fetched.directory.parent / OLD, small_plan()).path
+    events = old / "events.jsonl"
+    if damage == "edited":
+        events.write_bytes(events.read_bytes().replace(b'"port":', b'"pOrt":', 1))
+    elif damage == "no journal":
+        events.unlink()
+    elif damage == "copy":
+        shutil.rmtree(old)
+        shutil.copytree(done.fetched.directory, old)
+    else:
+        (old / "seal.json").write_bytes(b"\xff")
+    before = events.read_bytes() if events.exists() else b""
+    (told,) = _show([done], as_json=True)
+    assert {Path(path).parent.name for path in told["tables"]} == {RUN}
+    assert all(Path(path).is_file() for path in told["tables"])
+    shown = capsys.readouterr().err
+    assert f"warning: {OLD} is left out of the tables" in shown
+    assert "try: kit audit" in shown
+    assert (events.read_bytes() if events.exists() else b"") == before
