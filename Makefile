@@ -5,6 +5,12 @@ HOST ?=
 MIRROR ?=
 RUNTIME ?=
 PYTHON ?= python3
+# What a user names reaches the commands by the environment: never as shell or make text.
+override PLAN := $(value PLAN)
+override HOST := $(value HOST)
+override MIRROR := $(value MIRROR)
+override RUNTIME := $(value RUNTIME)
+export PLAN HOST MIRROR RUNTIME
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -25,7 +31,7 @@ help:
 	@echo 'make clean                              remove build/ and caches; never records, never .kit/'
 
 reproduce: $(READY)
-	@$(BIN)/kit reproduce --plan '$(PLAN)' --host '$(HOST)' $(if $(RUNTIME),--runtime '$(RUNTIME)') $(if $(MIRROR),--mirror '$(MIRROR)')
+	@$(BIN)/kit reproduce --plan "$$PLAN" --host "$$HOST" $${RUNTIME:+--runtime "$$RUNTIME"} $${MIRROR:+--mirror "$$MIRROR"}
 
 demo: $(READY)
 	@$(BIN)/kit reproduce --plan demo
@@ -41,10 +47,10 @@ paper-claims: $(READY)
 	@$(BIN)/kit claims --tex
 
 fetch-records: $(READY)
-	@$(BIN)/kit fetch-records --host '$(HOST)'
+	@$(BIN)/kit fetch-records --host "$$HOST"
 
 verify-images: $(READY)
-	@$(BIN)/kit images verify $(if $(MIRROR),--mirror '$(MIRROR)') $(if $(HOST),'$(HOST)')
+	@$(BIN)/kit images verify $${MIRROR:+--mirror "$$MIRROR"} $${HOST:+"$$HOST"}
 
 lint: $(DEV_READY)
 	$(BIN)/ruff check .

@@ -32,7 +32,7 @@ from records.job import EngineOnHost, ModelOnHost
 from records.schema import EngineBound, ModelBound
 from remote.record_file import Row, parse_record, record_digest
 
-_REINSTALL = "kit provision  (it installs the engine again from its lock)"
+_REINSTALL = "make reproduce  (it installs the engine again from its lock)"
 _BLOCK_BYTES = 1 << 20
 _SHOWN = 3
 _LIST_SITE = (

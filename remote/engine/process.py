@@ -125,7 +125,7 @@ def start(
             )
         except OSError as error:
             raise EngineBootError(
-                f"cannot start the engine: {error}", remedy="install it again: kit provision"
+                f"cannot start the engine: {error}", remedy="install it again: make reproduce"
             ) from error
     return EngineProcess(popen, log_path, started_ns)
 
