@@ -79,7 +79,7 @@ def create_request(spec: ContainerSpec) -> dict[str, Any]:
         "Hostname": "localhost",  # the host's own name is nobody's business
         "Labels": {LABEL: spec.run_id},
         "StopSignal": "SIGTERM",
-        "StopTimeout": 60,
+        "StopTimeout": 30,
         "Tty": False,
         "User": spec.user,
         "WorkingDir": "/",

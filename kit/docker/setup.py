@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kit.docker.choice import DockerChoice
-from kit.docker.pull import DEFAULT_SOCKET, Say, ensure_image, socket_path
+from kit.docker.pull import Say, ensure_image, socket_path
 from kit.docker.request import (
     EXCHANGE,
     HARNESS,
@@ -113,7 +113,7 @@ def bring_container(
         },
     )
     container = ContainerJob(
-        socket=socket_path(_environment(host)) if host.name == "local" else DEFAULT_SOCKET,
+        socket=socket_path(_environment(host)),
         name=container_name(job.run_id),
         request=create_request(spec),
         image=choice.digests,

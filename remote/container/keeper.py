@@ -18,9 +18,11 @@ from records import canonical
 from records.container_job import ContainerJob
 from records.decode import from_object
 from records.errors import DockerError, ImageMismatchError, InterruptedRunError
+from remote import spot_notice
 from remote.container import attestation
 from remote.container.docker_api import DaemonAwayError, DockerApi
 from remote.container.facts import binding_facts
+from remote.interruption import Interruption
 
 # Rarely: what the daemon does for us it does on the measured host.
 _LOOK_S = 2.0
@@ -36,6 +38,8 @@ def main(container_path: str) -> int:
     keeper = Keeper(job, DockerApi(job.socket))
     signal.signal(signal.SIGTERM, keeper.stop)
     signal.signal(signal.SIGINT, keeper.stop)
+    # In the container there is no network that a cloud's metadata service could be asked over.
+    spot_notice.watch(Interruption(), spot_notice.cloud())
     return keeper.keep()
 
 

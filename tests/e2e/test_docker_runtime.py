@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,8 @@ from docker_service import (
     running_docker,
 )
 from registry_service import RegistryService, running_registry
+from ssh_kit import SshKit, name_of
+from sshd import running
 
 from kit.docker.request import LABEL
 from records import schema
@@ -51,6 +53,7 @@ class Bench:
     other: PushedImage
     lock: Path
     place: Path
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     @property
     def env(self) -> dict[str, str]:
@@ -75,7 +78,7 @@ class Bench:
         return self.call("reproduce", "--plan", str(self.plan), "--host", "local", "--json")
 
     def start(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
+        process = subprocess.Popen(
             self.argv("reproduce", "--plan", str(self.plan), "--json"),
             cwd=ROOT,
             env=self.env,
@@ -84,6 +87,8 @@ class Bench:
             text=True,
             start_new_session=True,
         )
+        self.started.append(process)
+        return process
 
     @property
     def plan(self) -> Path:
@@ -156,7 +161,12 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 @pytest.fixture
 def bench(services: Bench, tmp_path: Path) -> Iterator[Bench]:
     (tmp_path / "tiny.toml").write_text(plan_text())
-    yield replace(services, place=tmp_path)
+    bench = replace(services, place=tmp_path, started=[])
+    yield bench
+    for process in bench.started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
     for container in services.docker.containers():
         services.docker.docker("rm", "-f", container)
 
@@ -193,6 +203,29 @@ def test_a_plan_is_pulled_by_digest_run_sealed_fetched_and_audited(bench: Bench)
     found = json.loads(bench.call("audit", "--data", str(bench.records), "--json").stdout)
     of_run = [f for f in found["findings"] if run.path.name in f["where"]["file"]]
     assert {f["code"] for f in of_run} == {"PLAN04"}, "synthetic, and nothing else"
+
+
+def test_the_same_on_a_host_over_ssh(bench: Bench, tmp_path: Path, user_home: Path) -> None:
+    """sshd, dockerd and registry on loopback: pulled there by digest, run, fetched, audited."""
+    for image in bench.docker.docker("images", "-q").stdout.split():
+        bench.docker.docker("rmi", "-f", image)
+    kit = SshKit(tmp_path / "laptop", user_home)
+    kit.extra |= {"KIT_RUNTIME": "docker", "KIT_IMAGE_LOCK": str(bench.lock)}
+    there = {"DOCKER_HOST": bench.docker.host}
+    key = user_home / ".ssh" / "id_ed25519.pub"
+    with running(tmp_path / "host", key, **there) as sshd:
+        done = kit.call(*kit.reproduce(name_of(sshd)), "--json")
+        assert done.returncode == 0, done.stderr
+        verified = kit.call("images", "verify", name_of(sshd), "--lock", str(bench.lock))
+        assert verified.returncode == 0, verified.stderr
+    (run,) = kit.fetched()
+    assert run.is_sealed
+    assert outcomes(run) == ["completed", "completed"]
+    bound = [e.event for e in run.read() if isinstance(e.event, schema.EngineBound)]
+    assert [event.digest for event in bound] == [bench.image.index] * 2
+    found = json.loads(kit.call("audit", "--data", str(kit.records), "--json").stdout)
+    of_run = {f["code"] for f in found["findings"] if run.path.name in f["where"]["file"]}
+    assert of_run == {"PLAN04"}
 
 
 def test_the_running_container_is_the_golden_kind_and_the_host_can_be_verified(slow: Bench) -> None:
