@@ -64,15 +64,32 @@ class Watch:
 def follow(home: Home, started: Started, watch: Watch, say: Callable[[str], None]) -> Ending:
     """Show progress until the end. Ctrl-C stops the run in order: InterruptedRunError.
 
-    `home`: where journal and log of the run can be read here.
+    A second Ctrl-C leaves it to stop by itself. `home`: where journal and log of the run can be
+    read here.
     """
     try:
         status = _until_exit(started, watch, say)
     except KeyboardInterrupt:
-        say("interrupted: asking the harness to mark its boot and stop (Ctrl-C again leaves it)")
-        started.running.interrupt()
-        status = _until_exit(started, watch, say)
+        try:
+            say(
+                "interrupted: asking the harness to mark its boot and stop (Ctrl-C again leaves it)"
+            )
+            started.running.interrupt()
+            status = _until_exit(started, watch, say)
+        except KeyboardInterrupt:
+            raise _left_alone(started) from None
     return conclude(home, started, watch.state, status)
+
+
+def _left_alone(started: Started) -> InterruptedRunError:
+    run_id = started.job.run_id
+    # The command that resumes names the host; so must the one that stops.
+    host = started.resumes.partition(run_id)[2]
+    return InterruptedRunError(
+        f"run {run_id} was left: its harness (process {started.running.pid}) goes on until it has "
+        "marked its boot and stopped the engine",
+        f"attach or resume: {started.resumes}; stop: kit stop {run_id}{host}",
+    )
 
 
 def conclude(home: Home, started: Started, state: RunState, status: int) -> Ending:
