@@ -19,7 +19,7 @@ from records import schema
 from records.errors import ForeignDirectoryError, FormatError, UnknownRunError
 from records.load import Window
 from records.plan import PlannedBoot, boot_order
-from records.run_directory import RunDirectory, runs_in
+from records.run_directory import RunDirectory, is_regular, runs_in
 from records.schema import Envelope
 
 _REQUESTS = b'"type":"' + schema.WindowRequests.TYPE.encode() + b'","value":'
@@ -99,7 +99,7 @@ def read_run(directory: RunDirectory) -> Run:
     ForeignDirectoryError: directory, seal and journal name different runs. A copy of a run under
     another name would count as a second replicate of the same measurement.
     """
-    if not directory.events.is_file():
+    if not is_regular(directory.events):
         raise UnknownRunError(
             f"{directory.path} holds no run", remedy="name a run under records/data"
         )
@@ -138,7 +138,7 @@ def _require_one_name(directory: RunDirectory, run_id: str) -> None:
 def find_run(data: Path, name: str) -> RunDirectory:
     """The run called `name` under `data`, or the run directory at path `name`."""
     for directory in (RunDirectory(data / name), RunDirectory(Path(name))):
-        if directory.events.is_file():
+        if is_regular(directory.events):
             return directory
     known = ", ".join(d.path.name for d in runs_in(data)) or "none"
     raise UnknownRunError(f"no run {name!r} under {data}", remedy=f"known runs: {known}")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from audit.git import Git
 from records.digest import Digest
+from records.run_directory import is_regular
 
 PACKAGES = ("records", "remote")
 _MAIN = b"""\
@@ -47,7 +48,11 @@ def sources_in(root: Path) -> dict[str, bytes]:
     """The sources of the harness as they stand in a work tree."""
     found = (path for package in PACKAGES for path in (root / package).rglob("*.py"))
     named = {path.relative_to(root).as_posix(): path for path in found}
-    return {name: path.read_bytes() for name, path in named.items() if is_source(name)}
+    return {
+        name: path.read_bytes()
+        for name, path in named.items()
+        if is_source(name) and is_regular(path)
+    }
 
 
 def versions(git: Git, root: Path) -> Iterator[tuple[str, dict[str, bytes]]]:

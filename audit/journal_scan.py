@@ -17,6 +17,7 @@ from records import canonical, schema
 from records.chain import MAX_LINE_BYTES
 from records.errors import FormatError
 from records.plan import Plan
+from records.run_directory import is_regular
 from records.schema import Envelope, WindowRequests
 
 _MOST_FAULTS = 20
@@ -118,7 +119,7 @@ class JournalScan:
 def scan_journal(path: Path) -> JournalScan:
     """Read a journal; an absent one gives an empty scan."""
     scan = JournalScan()
-    if not path.is_file():
+    if not is_regular(path):
         return scan
     plan: Plan | None = None
     with path.open("rb") as file:

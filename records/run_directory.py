@@ -5,9 +5,10 @@ Invariant: whoever reads events through this module has had every byte up to the
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from records import canonical, chain, schema
 from records.chain import ChainState
@@ -28,6 +29,14 @@ class RunFileError(ChainError):
         self.problem = problem
 
 
+def is_regular(path: Path) -> bool:
+    """Whether a file is there that can be read to an end: no link, pipe, device or directory."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class RunDirectory:
     """A directory that holds one run, sealed or still growing."""
@@ -42,7 +51,7 @@ class RunDirectory:
     @property
     def is_sealed(self) -> bool:
         """Whether the run has ended and was sealed."""
-        return (self.path / SEAL_NAME).exists()
+        return is_regular(self.path / SEAL_NAME)
 
     @property
     def seal_digest(self) -> Digest:
@@ -51,10 +60,9 @@ class RunDirectory:
 
     def seal(self) -> Seal:
         """The parsed seal. UnknownRunError where there is none, RunFileError if malformed."""
-        try:
-            data = (self.path / SEAL_NAME).read_bytes()
-        except FileNotFoundError:
-            raise UnknownRunError(f"{self.path} is not a sealed run") from None
+        if not self.is_sealed:
+            raise UnknownRunError(f"{self.path} is not a sealed run")
+        data = (self.path / SEAL_NAME).read_bytes()
         try:
             return Seal.parse(data)
         except FormatError as error:
@@ -63,6 +71,9 @@ class RunDirectory:
     def verify_chain(self) -> ChainState:
         """Check the journal against its own chain and, if sealed, its seal."""
         want = self.seal().events if self.is_sealed else None
+        if not is_regular(self.events):
+            size = f"{want.lines} lines (from the seal)" if want else "a journal"
+            raise RunFileError(self.events, 0, f"missing or no regular file; want {size}")
         try:
             with self.events.open("rb") as file:
                 state = chain.verify(
@@ -70,9 +81,6 @@ class RunDirectory:
                     head=want.head if want else None,
                     length=want.lines if want else None,
                 )
-        except FileNotFoundError:
-            size = f"{want.lines} lines (from the seal)" if want else "a journal"
-            raise RunFileError(self.events, 0, f"missing; want {size}") from None
         except chain.BrokenLineError as error:
             raise RunFileError(self.events, error.line, error.message) from error
         if want and state.bytes != want.bytes:
@@ -88,7 +96,9 @@ class RunDirectory:
         seal = self.seal()
         for name, want in seal.files.items():
             path = self.path / name
-            if not path.is_file():
+            if path.is_symlink():
+                continue  # one of the strangers
+            if not is_regular(path):
                 yield RunFileError(path, 0, f"missing; want {want.bytes} bytes of {want.digest}")
                 continue
             with path.open("rb") as file:
@@ -98,14 +108,23 @@ class RunDirectory:
                 yield RunFileError(
                     path, 0, f"got {size} bytes of {got}, want {want.bytes} of {want.digest}"
                 )
-        known = {EVENTS_NAME, SEAL_NAME, *seal.files}
+        for path in self.strangers(seal):
+            yield RunFileError(
+                path, 0, "not named by the seal, so added afterwards; want no such file"
+            )
+
+    def strangers(self, seal: Seal) -> Iterator[Path]:
+        """Links, files that the seal does not name, and empty directories."""
+        files = {EVENTS_NAME, SEAL_NAME, *seal.files}
+        folders = {str(parent) for name in files for parent in PurePosixPath(name).parents}
         for path in sorted(self.path.rglob("*")):
-            if path.is_symlink() or (
-                not path.is_dir() and path.relative_to(self.path).as_posix() not in known
-            ):
-                yield RunFileError(
-                    path, 0, "not named by the seal, so added afterwards; want no such file"
-                )
+            name = path.relative_to(self.path).as_posix()
+            if path.is_symlink() or not path.is_dir():
+                strange = path.is_symlink() or name not in files
+            else:
+                strange = name not in folders and not any(path.iterdir())
+            if strange:
+                yield path
 
     def read(self) -> Iterator[schema.Envelope]:
         """Decode all events strictly, after the chain was checked. FormatError names the line."""
@@ -121,8 +140,12 @@ class RunDirectory:
 
 
 def runs_in(data: Path) -> tuple[RunDirectory, ...]:
-    """Every run below `data`, sealed or not, in order of name."""
+    """Every run below `data`, sealed or not, in order of name; a link to one is none."""
     if not data.is_dir():
         return ()
-    found = (p for p in sorted(data.iterdir()) if p.is_dir() and not p.name.startswith("."))
+    found = (
+        path
+        for path in sorted(data.iterdir())
+        if path.is_dir() and not path.is_symlink() and not path.name.startswith(".")
+    )
     return tuple(RunDirectory(path) for path in found)

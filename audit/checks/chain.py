@@ -8,6 +8,7 @@ from audit.finding import Check, Code, Finding
 from audit.repository import RepositoryView, RunView
 from records import chain
 from records.chain import BrokenLineError
+from records.run_directory import is_regular
 from records.seal import SEAL_NAME
 
 BROKEN = Code(
@@ -52,7 +53,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
 def _run(repository: RepositoryView, run: RunView) -> Iterator[Finding]:
     events = run.directory.events
     shown = repository.show(events)
-    if not events.is_file():
+    if not is_regular(events):
         yield MISSING.at(shown)
         return
     size = events.stat().st_size

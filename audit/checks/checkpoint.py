@@ -70,6 +70,24 @@ OPEN = Code(
     "kit reproduce --run RUN_ID resumes it; kit status names it",
 )
 
+NO_RUN = Code(
+    "CKPT09",
+    "error",
+    "something beside the runs that is neither a run nor a note",
+    "Below records/data stand runs, RUNS and CHECKPOINT, and plain files beside them. A link or a "
+    "hidden directory would keep a run out of every list, or let one stand under two names.",
+    "remove it, or bring the run in with kit fetch-records",
+)
+ARRIVING = Code(
+    "CKPT10",
+    "warning",
+    "a fetch of records has not ended",
+    "What has arrived of a run stands in .incoming until the whole run is there and verified.",
+    "kit fetch-records goes on with it",
+)
+
+_INCOMING = ".incoming"
+
 
 def check(repository: RepositoryView) -> Iterator[Finding]:
     """Compare the list, its root, the seals and the directories."""
@@ -98,6 +116,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
         listed[leaf.run_id] = (number, leaf)
     yield from _root(repository, leaves, broken)
     yield from _directories(repository, listed)
+    yield from _beside(repository)
 
 
 def _lines(path: Path) -> list[str]:
@@ -185,6 +204,19 @@ def _directories(
             yield UNLISTED.at(path, 0, "", "not listed", f"{name} {run.directory.seal_digest}")
 
 
+def _beside(repository: RepositoryView) -> Iterator[Finding]:
+    """What stands below records/data and is no run."""
+    data = repository.data
+    for path in sorted(data.iterdir()) if data.is_dir() else ():
+        shown = repository.show(path)
+        if path.is_symlink() or not (path.is_dir() or path.is_file()):
+            yield NO_RUN.at(shown, 0, "", "neither file nor directory", "none")
+        elif path.is_dir() and path.name == _INCOMING:
+            yield ARRIVING.at(shown)
+        elif path.is_dir() and path.name.startswith("."):
+            yield NO_RUN.at(shown, 0, "", "a hidden directory", "none")
+
+
 CHECK = Check(
     "checkpoint",
     "RUNS, CHECKPOINT, the seals and the directories name the same runs.",
@@ -197,6 +229,8 @@ CHECK = Check(
         TWICE,
         CHECKPOINT_UNREADABLE,
         OPEN,
+        NO_RUN,
+        ARRIVING,
     ),
     check,
     kind="integrity",

@@ -7,6 +7,7 @@ witness would who kept nothing but the older CHECKPOINT.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from audit.finding import Check, Code, Finding
 from audit.git import Change, Git
@@ -15,6 +16,7 @@ from audit.repository import RepositoryView
 from records import merkle
 from records.checkpoint import CHECKPOINT_NAME, RUNS_NAME, Checkpoint, Leaf, parse_runs
 from records.errors import FormatError
+from records.run_directory import is_regular
 
 INCONSISTENT = Code(
     "HIST04",
@@ -48,7 +50,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
     if git is None:
         return  # the check of the history says so
     path = repository.data / CHECKPOINT_NAME
-    changes = [c for c in (*git.changes(path), *git.uncommitted(path)) if c.status != "D"]
+    changes = [c for c in (*git.changes(path), *git.uncommitted(path)) if c.status in "AM"]
     for change in changes:
         yield from _step(repository, git, change)
     stepped = {change.commit for change in changes}
@@ -82,7 +84,7 @@ def _step(repository: RepositoryView, git: Git, change: Change) -> Iterator[Find
     try:
         new = Checkpoint.parse(_text(path.read_bytes() if here else git.blob(change.new_blob)))
         runs = repository.data / RUNS_NAME
-        held = runs.read_bytes() if here else git.at(change.commit, runs)
+        held = git.at(change.commit, runs) if not here else _now(runs)
         leaves = parse_runs(_text(held or b""))
     except FormatError as error:
         if not here:  # in the work tree the check of the checkpoint says it
@@ -104,6 +106,10 @@ def _step(repository: RepositoryView, git: Git, change: Change) -> Iterator[Find
     if not extends(old, new, leaves):
         message = f"{where}: {INCONSISTENT.title}"
         yield INCONSISTENT.at(shown, 0, message, _said(new), f"a tree that extends {_said(old)}")
+
+
+def _now(path: Path) -> bytes:
+    return path.read_bytes() if is_regular(path) else b""
 
 
 def extends(old: Checkpoint, new: Checkpoint, leaves: Sequence[Leaf]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from audit.engine_imports import engine_imports, is_engine
 from audit.finding import Check, Code, Finding
 from audit.repository import RepositoryView
+from records.run_directory import is_regular
 from records.schema import RunEnded
 
 IMPORTED = Code(
@@ -47,7 +48,11 @@ def check_sources(repository: RepositoryView) -> Iterator[Finding]:
     """Read the sources that make the harness."""
     for package in _PACKAGES:
         for path in sorted((repository.root / package).rglob("*.py")):
-            yield from imports_in(repository.show(path), path.read_bytes())
+            shown = repository.show(path)
+            if is_regular(path):
+                yield from imports_in(shown, path.read_bytes())
+            else:
+                yield UNPARSABLE.at(shown, 0, "", "no regular file", "a source")
 
 
 def imports_in(shown: str, source: bytes) -> Iterator[Finding]:

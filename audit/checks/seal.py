@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 
@@ -9,6 +10,7 @@ from audit.finding import Check, Code, Finding
 from audit.repository import RepositoryView, RunView
 from records.digest import Digest
 from records.journal import EVENTS_NAME
+from records.run_directory import is_regular
 from records.schema import BootEnded, RunStarted, WindowEnded
 from records.seal import SEAL_NAME
 
@@ -55,14 +57,35 @@ ATTACHED = Code(
     "restore the run from git or from the host",
 )
 
+IRREGULAR = Code(
+    "SEAL07",
+    "error",
+    "in a run, something that is neither a file nor a directory",
+    "A run is made of plain files. A link, a pipe or a directory where the journal or the seal "
+    "should be can show one thing today and another tomorrow.",
+    "restore the run from git or from the host",
+)
+
 _SAFE = re.compile(r"[0-9A-Za-z._-]+(/[0-9A-Za-z._-]+)*")
 
 
 def check(repository: RepositoryView) -> Iterator[Finding]:
     """Hold every sealed run against its seal."""
     for run in repository.runs:
+        yield from _irregular(repository, run)
         if run.is_sealed:
             yield from _run(repository, run)
+
+
+def _irregular(repository: RepositoryView, run: RunView) -> Iterator[Finding]:
+    """Journal and seal of every run; in an open one everything, which has no seal to name it."""
+    path = run.directory.path
+    own = {path / EVENTS_NAME, path / SEAL_NAME}
+    for file in sorted(own if run.is_sealed else path.rglob("*")):
+        if not os.path.lexists(file) or is_regular(file):
+            continue
+        if file in own or file.is_symlink() or not file.is_dir():
+            yield IRREGULAR.at(repository.show(file), 0, "", "no regular file", "a file")
 
 
 def _run(repository: RepositoryView, run: RunView) -> Iterator[Finding]:
@@ -75,7 +98,7 @@ def _run(repository: RepositoryView, run: RunView) -> Iterator[Finding]:
     for name, want in run.seal.files.items():
         file = path / name
         shown = repository.show(file)
-        if not _SAFE.fullmatch(name) or ".." in name.split("/") or not file.is_file():
+        if not _SAFE.fullmatch(name) or ".." in name.split("/") or not is_regular(file):
             yield ABSENT.at(shown, 0, "", "no such file", f"{want.bytes} bytes of {want.digest}")
             continue
         with file.open("rb") as opened:
@@ -85,11 +108,8 @@ def _run(repository: RepositoryView, run: RunView) -> Iterator[Finding]:
             yield DIFFERS.at(
                 shown, 0, "", f"{size} bytes of {got}", f"{want.bytes} bytes of {want.digest}"
             )
-    known = {EVENTS_NAME, SEAL_NAME, *run.seal.files}
-    for file in sorted(path.rglob("*")):
-        relative = file.relative_to(path).as_posix()
-        if file.is_symlink() or (not file.is_dir() and relative not in known):
-            yield STRANGER.at(repository.show(file), 0, "", "a file", "none of this name")
+    for file in run.directory.strangers(run.seal):
+        yield STRANGER.at(repository.show(file), 0, "", "a file", "none of this name")
 
 
 def check_events(repository: RepositoryView) -> Iterator[Finding]:
@@ -121,7 +141,7 @@ def _events(repository: RepositoryView, run: RunView) -> Iterator[Finding]:
 CHECK = Check(
     "seal",
     "A sealed run holds exactly the files that its seal names, to the last byte.",
-    (UNREADABLE, DIFFERS, ABSENT, STRANGER, NAME),
+    (UNREADABLE, DIFFERS, ABSENT, STRANGER, NAME, IRREGULAR),
     check,
     scope="bytes",
     kind="integrity",

@@ -217,3 +217,21 @@ def test_runs_are_listed_in_order_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "RUNS").write_bytes(b"")
     assert [run.path.name for run in runs_in(tmp_path)] == ["a", "b"]
     assert runs_in(tmp_path / "nowhere") == ()
+
+
+def test_an_empty_directory_added(copy: Copy) -> None:
+    (copy.run.path / "best").mkdir()
+    copy.only_fault("best", 0)
+
+
+def test_a_pipe_is_no_journal_and_nothing_waits_for_it(copy: Copy) -> None:
+    copy.run.events.unlink()
+    os.mkfifo(copy.run.events)
+    with pytest.raises(RunFileError, match="no regular file"):
+        copy.run.verify_chain()
+
+
+def test_a_link_to_a_run_is_no_run(tmp_path: Path) -> None:
+    (tmp_path / "run-1").mkdir()
+    (tmp_path / "run-2").symlink_to("run-1")
+    assert [run.path.name for run in runs_in(tmp_path)] == ["run-1"]
