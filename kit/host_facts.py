@@ -135,7 +135,7 @@ def _disk(text: str) -> int:
     if match is None:
         raise HostUnfitError(
             f"df -Pk: no line of sizes in {text[:120]!r}",
-            f"see what it says of KIT_HOME's directory, then: {_REMEDY}",
+            "put the kit's working directory on a disk of which df tells the size: KIT_HOME=…",
         )
     return max(0, int(match[3])) // 1024
 

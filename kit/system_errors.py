@@ -6,12 +6,13 @@ Invariant: only refusals that a user can lift are translated; anything else stay
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 
 from kit.home import Home
 from records.durable import NO_SPACE
 from records.errors import DiskFullError, ForeignDirectoryError, HostUnfitError, KitError
 
-_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO})
+_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ENAMETOOLONG})
 _IN_THE_WAY = frozenset({errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENOTEMPTY})
 
 
@@ -42,8 +43,14 @@ def as_kit_error(error: OSError, home: Home) -> KitError | None:
             f"give yourself the right to it (ls -ld {path}), or name other places: {places}",
         )
     if error.errno in _IN_THE_WAY:
+        found = _in_the_way(Path(path))
         return ForeignDirectoryError(
-            f"{path}: {error.strerror}",
-            f"move it away (ls -ld {path}), or name other places: {places}",
+            f"{found} is in the way: {error.strerror}",
+            f"move it away (ls -ld {found}), or name other places: {places}",
         )
     return None
+
+
+def _in_the_way(path: Path) -> Path:
+    """The file that stands where a directory of this path belongs; the path itself if none does."""
+    return next((p for p in reversed(path.parents) if p.exists() and not p.is_dir()), path)

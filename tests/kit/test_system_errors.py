@@ -66,6 +66,16 @@ def test_what_nobody_can_help_stays_a_bug(tmp_path: Path) -> None:
     assert as_kit_error(OSError(errno.EACCES, "a socket, say"), home) is None
 
 
+def test_of_a_long_path_the_file_in_the_way_is_named(tmp_path: Path) -> None:
+    home = Home(tmp_path, tmp_path, tmp_path, tmp_path)
+    (tmp_path / "note").touch()
+    with pytest.raises(NotADirectoryError) as caught:
+        (tmp_path / "note" / "a" / "b").mkdir()
+    found = as_kit_error(caught.value, home)
+    assert found is not None
+    assert found.message.startswith(f"{tmp_path / 'note'} is in the way")
+
+
 def test_a_file_in_the_place_of_the_home_is_named(
     places: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
