@@ -17,6 +17,7 @@ import re
 import string
 import typing
 from decimal import Decimal, InvalidOperation
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ DEFAULTS = {"arms": "arm_defaults", "windows": "window_defaults"}
 # The longest plan of this kit has 5 KB; lines and tables of a larger file are not worth the memory.
 MAX_PLAN_BYTES = 1 << 20
 MAX_DEPTH = 32
+MAX_DOTS = 4000
 MAX_DECIMAL_PLACES = 60
 _NESTING = "[{."
 _AT_LINE = re.compile(r"at line (\d+)")
@@ -64,6 +66,10 @@ def load_plan(path: Path) -> Plan:
 
 def parse_plan(text: str, name: str, base: Path = Path()) -> Plan:
     """Decode the text of a plan; `name` stands for the file in errors, `base` for its directory."""
+    dotted = line_of_most(text, ".")
+    # tomllib takes time by the square of a key's parts.
+    if text.split("\n")[dotted - 1].count(".") > MAX_DOTS:
+        raise PlanError(f"{name}:{dotted}: more than {MAX_DOTS} dots; no key is that long")
     try:
         document = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
@@ -174,6 +180,11 @@ def _merge(defaults: Any, own: Any) -> Any:
     return merged
 
 
+@cache
+def _hints(cls: Any) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
 def _shaped(hint: Any, value: Any, path: str) -> Any:
     """Decimal fields as decimal strings; what does not fit is left for the decoder to refuse."""
     if hint is Decimal:
@@ -184,7 +195,7 @@ def _shaped(hint: Any, value: Any, path: str) -> Any:
         item = typing.get_args(hint)[0]
         return [_shaped(item, one, f"{path}[{i}]") for i, one in enumerate(value)]
     if dataclasses.is_dataclass(hint) and isinstance(value, dict):
-        hints = typing.get_type_hints(hint)
+        hints = _hints(typing.cast("Any", hint))
         return {key: _field(hints, key, item, f"{path}.{key}") for key, item in value.items()}
     return value
 

@@ -33,6 +33,8 @@ def key_lines(text: str) -> dict[str, int]:
             is_array = text.startswith("[[", position)
             parts, position = _dotted(text, position + (2 if is_array else 1))
             table = _table_path(parts, counts, is_array)
+            for around in paths_around(table):  # also the array, and tables made on the way
+                lines.setdefault(around, line)
             lines[table] = line
             position = _line_end(text, position)
         else:

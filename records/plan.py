@@ -179,7 +179,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.format != PLAN_FORMAT:
-            raise FormatError(f"plan format {self.format}; this kit reads {PLAN_FORMAT}")
+            raise FieldError("format", f"plan format {self.format}; this kit reads {PLAN_FORMAT}")
         _check_id("plan", self.id)
         plain_text("title", self.title)
         if self.blocks < 1 or not self.arms or not self.windows:
