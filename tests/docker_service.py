@@ -31,7 +31,7 @@ from registry_service import (
 
 from records.digest import Digest
 
-_PATIENCE_S = 60
+_PATIENCE_S = 90
 PYTHON = "/usr/bin/python3"
 
 
