@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -202,20 +203,21 @@ def test_an_ignored_interrupt_does_not_reach_the_engine(boot: Boot) -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_whoever_else_answers_on_the_port_is_not_taken_for_the_engine(
-    boot: Boot, tmp_path: Path
-) -> None:
+def test_whoever_else_answers_on_the_port_is_not_taken_for_the_engine(tmp_path: Path) -> None:
     port = ports.free_port()
     # An engine that never listens; a stranger takes its port after it was started.
     argv = (sys.executable, "-c", "import time; time.sleep(600)")
     engine = process.start(argv, dict(os.environ), tmp_path / "idle.log", tmp_path, (HOST, port))
+    stranger = subprocess.Popen(
+        (sys.executable, str(SERVER), "plain", str(port)), stdout=subprocess.DEVNULL
+    )
     try:
-        stranger = boot("plain", port, "stranger.log")
-        wait(stranger, port)
         with pytest.raises(PortInUseError, match=rf"pid {stranger.pid}\) listens there"):
             wait(engine, port)
     finally:
         process.stop(engine, grace_ns=0)
+        stranger.kill()
+        stranger.wait()
 
 
 def test_a_death_while_serving_tells_how_and_the_last_lines(boot: Boot) -> None:
