@@ -28,6 +28,7 @@ SOURCES = (
     "records/decode.py",
     "records/digest.py",
     "records/errors.py",
+    "records/limits.py",
 )
 MAIN = "import sys\n\nfrom kit.provision_on_host import main\n\nsys.exit(main(sys.argv[1:]))\n"
 
