@@ -262,13 +262,20 @@ class _Writer:
                 planned.id if planned else "",
                 attempt,
                 arm,
-                ("python", "-m", "vllm.entrypoints.openai.api_server"),
-                {"HF_HUB_OFFLINE": "1"},
+                self._argv(arm),
+                {"HF_HUB_OFFLINE": "1", **self._plan.arm(arm).env},
                 8000,
                 {"state": "warm"},
                 self._clock(),
             )
         )
+
+    def _argv(self, arm_id: str) -> tuple[str, ...]:
+        arm = self._plan.arm(arm_id)
+        config = arm.speculative_config
+        drafts = ("--speculative-config", config) if config else ()
+        launcher = ("python", "-m", "vllm.entrypoints.openai.api_server")
+        return (*launcher, "--served-model-name", arm.model, *arm.args, *drafts)
 
     def _boot(
         self, planned: PlannedBoot | None, boot: str, arm: str, attempt: int, outcome: str

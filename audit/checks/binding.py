@@ -70,6 +70,15 @@ IMAGE = Code(
     "the run cannot stand: measure again",
 )
 
+INSTALLED = Code(
+    "BIND08",
+    "error",
+    "the engine's files are not those that its lock installs",
+    "images/*.binding.json holds, for a lock, the digest over all that an installation from it "
+    "leaves on disk. engine.bound names the digest of what was there.",
+    "kit reproduce installs the engine anew; then measure again",
+)
+
 
 def check(repository: RepositoryView) -> Iterator[Finding]:
     """Hold the bindings of each run against each other and against images/."""
@@ -82,6 +91,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
         yield from _unchanged(shown, engines, models)
         if scan.started and not scan.started.synthetic:
             yield from _engine_lock(repository, shown, engines)
+            yield from _installed(repository, shown, engines)
             yield from _image(repository, shown, engines)
             yield from _model_lock(repository, shown, models)
 
@@ -148,6 +158,29 @@ def _engine_lock(repository: RepositoryView, shown: str, engines: list[Event]) -
             got = f"{event.value.lock_digest} ({event.value.lock})"
             now = Digest.of(path.read_bytes()) if path.is_file() else "no such file"
             yield LOCK.at(shown, event.line, "", got, f"{now} ({repository.show(path)})")
+
+
+def _installed(repository: RepositoryView, shown: str, engines: list[Event]) -> Iterator[Finding]:
+    """Each binding against what is known of its lock, where anything is."""
+    for event in engines:
+        bound = event.value
+        if bound.runtime == "docker":
+            continue
+        path = repository.root / "images" / f"{bound.lock.removesuffix('.lock')}.binding.json"
+        known = [_binding_digest(data, str(bound.lock_digest)) for data in _versions(path)]
+        wanted = [digest for digest in known if digest]
+        if wanted and str(bound.digest) not in wanted:
+            want = f"{wanted[0]} ({repository.show(path)})"
+            yield INSTALLED.at(shown, event.line, "", str(bound.digest), want)
+
+
+def _binding_digest(data: bytes, lock_digest: str) -> str:
+    """The digest that an installation from this very lock has; "" where the file says nothing."""
+    try:
+        value = json.loads(data)
+        return str(value["binding_digest"]) if value["lock_digest"] == lock_digest else ""
+    except (ValueError, KeyError, TypeError):
+        return ""
 
 
 def _image(repository: RepositoryView, shown: str, engines: list[Event]) -> Iterator[Finding]:
@@ -252,7 +285,7 @@ CHECK = Check(
     "binding",
     "Engine and models are bound by digest before the first window and after the last, and agree "
     "with each other and with images/.",
-    (UNBOUND, UNCLOSED, CHANGED, LOCK, MODEL, MODELS_LOCK_BAD, IMAGE),
+    (UNBOUND, UNCLOSED, CHANGED, LOCK, MODEL, MODELS_LOCK_BAD, IMAGE, INSTALLED),
     check,
     scope="meaning",
     kind="conduct",

@@ -240,6 +240,21 @@ ALL = (
         "SEAL06",
         covered_up(put("boot.ended", "logs", to=lambda v: dict.fromkeys(v, str(OTHER)))),
     ),
+    Corruption(
+        "an attempt that was left out",
+        "LAUNCH01",
+        covered_up(put("boot.started", "attempt", to=3, where=lambda v: v["planned"] != "")),
+    ),
+    Corruption(
+        "an engine option that the arm does not ask for",
+        "LAUNCH02",
+        covered_up(put("boot.started", "argv", to=lambda v: [*v, "--fast"])),
+    ),
+    Corruption(
+        "an engine of another version",
+        "ENGINE05",
+        covered_up(put("engine.decided", "version", to="0.30.0")),
+    ),
     Corruption("a run counted twice under another name", "TIME01", _second_name),
     Corruption(
         "usage that disagrees with the tokens", "REQ01", covered_up(_set("completion_tokens", 15))
