@@ -78,12 +78,11 @@ def test_the_jit_line_is_kept(faulty: dict[tuple[str, str], Seen]) -> None:
 
 
 def test_bounds_that_nothing_can_keep(tmp_path: Path) -> None:
-    what = plan(
-        {"clean": QUIET}, Bounds(-1, -1, -1, -1, -1, -1), [window(Load("closed", 1, requests=2))]
-    )
+    """Merged chunks and stolen time may be none at all; the other bounds of 0 cannot be kept."""
+    what = plan({"clean": QUIET}, Bounds(0, 0, 0, 0, 0, 0), [window(Load("closed", 1, requests=2))])
     (seen,) = carry_out(tmp_path, what).values()
-    want = {"calibration", "client-lag", "client-cpu", "client-clock", "merged", "host-steal"}
-    assert seen.rules == want
+    always = {"calibration", "client-lag", "client-cpu", "client-clock"}
+    assert always <= seen.rules <= always | {"merged", "host-steal"}
 
 
 @contextmanager
