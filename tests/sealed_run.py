@@ -194,7 +194,8 @@ class _Writer:
         )
         self._begin("start")
         order = boot_order(plan)
-        self._boot(None, "prime-draft", "draft", 1, "completed")
+        primed = self._plan.arms[0].id
+        self._boot(None, f"prime-{primed}", primed, 1, "completed")
         for planned in order:
             if self._shape.interrupt_first and planned is order[0]:
                 self._interrupted(planned)
