@@ -10,6 +10,7 @@ import json
 import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from records import schema
 from records.decode import to_object
@@ -59,10 +60,10 @@ def run_boot(context: Context, boot: BootIdentity) -> str:
     arm = context.plan.arm(boot.arm)
     port = context.job.port or free_port(HOST)
     require_port_free(HOST, port)
-    spec = _spec(context, arm, port)
+    cache = compile_cache.cache_directory(context.scratch, arm)
+    spec = _spec(context, arm, port, cache)
     argv = context.adapter.command(spec)
     env = context.adapter.environment(spec, os.environ)
-    cache = compile_cache.cache_directory(context.scratch, arm)
     baseline = memory_used()
     context.record(
         schema.BootStarted(
@@ -105,8 +106,7 @@ def run_boot(context: Context, boot: BootIdentity) -> str:
     return ending.outcome
 
 
-def _spec(context: Context, arm: Arm, port: int) -> EngineSpec:
-    cache = compile_cache.cache_directory(context.scratch, arm)
+def _spec(context: Context, arm: Arm, port: int, cache: Path) -> EngineSpec:
     args = list(arm.args)
     if arm.speculative_config:
         config = json.loads(arm.speculative_config)
