@@ -104,8 +104,10 @@ def running_harness(home: Home, host: Host, run_id: str) -> Running | None:
 def is_under_way(home: Home, host: Host, run_id: str) -> bool:
     """Whether somebody writes this run now: any process here, the kit's own on another host."""
     there = host.home(home)
+    if host.attach(_note(there, run_id), str(there.job(run_id))) is not None:
+        return True
     if there != home:
-        return host.attach(_note(there, run_id), str(there.job(run_id))) is not None
+        return False
     events = RunDirectory(home.run(run_id)).events
     return events.is_file() and is_busy(events)
 

@@ -175,8 +175,14 @@ def match_run(run_ids: Sequence[str], word: str, remedy: str) -> str:
 
 def find_run(home: Home, word: str) -> RunDirectory:
     """A run that this kit started, as `match_run` finds it."""
-    runs = {run.path.name: run for run in runs_in(home.runs)}
+    runs = {run.path.name: run for run in known_runs(home)}
     return runs[match_run(tuple(runs), word, "kit status lists the runs; kit reproduce starts one")]
+
+
+def known_runs(home: Home) -> list[RunDirectory]:
+    """Every run, from old to new; one whose harness has only just started is its job so far."""
+    names = {run.path.name for run in runs_in(home.runs)} | set(job_ids(home))
+    return [RunDirectory(home.run(name)) for name in sorted(names)]
 
 
 def find_records(home: Home, word: str) -> RunDirectory:

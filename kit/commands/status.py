@@ -11,11 +11,11 @@ from kit.home import Home
 from kit.host import Host
 from kit.launch import is_under_way, resume_command
 from kit.mirror import refresh_all
-from kit.options import find_run, home, host_option, json_option, open_hosts
+from kit.options import find_run, home, host_option, json_option, known_runs, open_hosts
 from kit.output import print_json, print_table, say
 from kit.run_state import RunState, read_state
 from records.errors import FormatError, UnknownRunError
-from records.run_directory import RunDirectory, runs_in
+from records.run_directory import RunDirectory
 
 
 @click.command()
@@ -35,7 +35,7 @@ def command(run_id: str, host_name: str, as_json: bool) -> None:
     told = []
     for host in open_hosts(here, host_name):
         seen = refresh_all(host, here)
-        runs = [find_run(seen, run_id)] if run_id else list(runs_in(seen.runs))
+        runs = [find_run(seen, run_id)] if run_id else known_runs(seen)
         told += [_told(here, host, run) for run in runs]
     if not told:
         raise UnknownRunError("no run here yet", "start one: kit reproduce")
@@ -77,7 +77,7 @@ def _word(run: RunDirectory, state: RunState, *, under_way: bool) -> str:
     if run.is_sealed:
         return "sealed"
     if not run.events.exists():
-        return "not begun"
+        return "starting" if under_way else "not begun"
     return state.phase if under_way else "interrupted"
 
 

@@ -10,10 +10,9 @@ from kit.home import Home
 from kit.host import Host
 from kit.launch import is_under_way, resume_command, running_harness
 from kit.mirror import refresh_all, refresh_run
-from kit.options import find_run, home, host_option, open_host
+from kit.options import find_run, home, host_option, known_runs, open_host
 from kit.output import say
 from records.errors import UnknownRunError
-from records.run_directory import runs_in
 
 _POLL_S = 0.2
 
@@ -51,7 +50,7 @@ def command(run_id: str, host_name: str) -> None:
 
 def _only_active(here: Home, host: Host, seen: Home) -> str:
     """The one run under way. UnknownRunError where there is none, or more than one."""
-    names = [run.path.name for run in runs_in(seen.runs) if not run.is_sealed]
+    names = [run.path.name for run in known_runs(seen) if not run.is_sealed]
     active = [name for name in names if is_under_way(here, host, name)]
     if not active:
         raise UnknownRunError("no run is under way", "kit status")
