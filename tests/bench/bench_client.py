@@ -148,17 +148,18 @@ def ask(port: int, path: str) -> bytes:
 
 def measure(client: Client, case: Case, binary: Path, cpus: tuple[int, int]) -> Row:
     """Run one case once."""
-    out = BUILD / "bench-result.json"
+    out, said = BUILD / "bench-result.json", BUILD / f"bench-{client.name}.log"
     path = os.pathsep.join([str(ROOT), str(HERE)])
     with serving(binary, case, cpus[0]) as port:
         numbers = [port, case.streams, ROUNDS, case.chunks]
         script = str(HERE / "clients" / client.script)
         argv = [str(client.python), script, *map(str, numbers), str(out)]
-        with on_cpus((cpus[1],)):
+        with on_cpus((cpus[1],)), said.open("wb") as errors:
             process = subprocess.Popen(
                 argv,
                 env={**os.environ, **client.env, "PYTHONPATH": path},
                 start_new_session=True,
+                stderr=errors,
             )
         raise_priority(process.pid)
         try:
@@ -167,13 +168,19 @@ def measure(client: Client, case: Case, binary: Path, cpus: tuple[int, int]) -> 
             os.killpg(process.pid, signal.SIGKILL)
             status = process.wait()
         if status:
-            raise ClientFailedError(f"{client.name}: exit {status}")
+            raise ClientFailedError(f"{client.name}: exit {status}, {cause(said)}")
         truth = {
             name: [int(t) for t in times]
             for name, *times in (line.split() for line in ask(port, "/truth").decode().splitlines())
         }
         summary = json.loads(ask(port, "/truth/summary"))
     return judged(client, case, json.loads(out.read_text()), truth, summary)
+
+
+def cause(said: Path) -> str:
+    """The error that a Python client ended with, and where all it said stands."""
+    lines = [line for line in said.read_text(errors="replace").splitlines() if "Error" in line]
+    return f"{lines[-1].strip() if lines else 'no error told'} ({said.relative_to(ROOT)})"
 
 
 def best(client: Client, case: Case, binary: Path, cpus: tuple[int, int], repeat: int) -> Row:
