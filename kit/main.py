@@ -40,6 +40,7 @@ VERBS = {
     "images": "The locked container images; lock and verify them at a registry.",
     "models": "The locked models; verify those that stand here.",
     "analyze": "Tables from records.",
+    "figures": "Figures from records, each with its data beside it.",
     "audit": "Hold records, tables and claims to account.",
     "sign": "Sign a run's seal, or CHECKPOINT, with an SSH key.",
     "claims": "Every number that may be cited, recomputed from records.",

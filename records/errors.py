@@ -274,3 +274,16 @@ class DockerError(KitError):
     """The Docker daemon cannot be reached, or refused what was asked of it."""
 
     exit_code = 64
+
+
+# 80-89: figures and paper
+class ToolMissingError(KitError):
+    """A program or library that this verb needs is not installed here."""
+
+    exit_code = 80
+
+
+class PaperError(KitError):
+    """The paper does not build: an undefined claim or reference, or an error of TeX's own."""
+
+    exit_code = 81

@@ -1,0 +1,48 @@
+"""All figures of a study, in the order in which a reader needs them.
+
+Invariant: the same names in the same order for every study; where the records hold nothing to draw,
+the figure says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from analysis.figures.boots import boots_figure
+from analysis.figures.figure import Figure
+from analysis.frames import require_one_kind
+from analysis.metrics import run_metrics
+from analysis.reading import Run
+from analysis.table import Table
+
+_SYNTHETIC = "SYNTHETIC: the engine was the reference server; this says nothing of any engine."
+
+
+def study_figures(runs: Sequence[Run]) -> list[Figure]:
+    """The figures over these runs. FormatError when synthetic and real runs are mixed."""
+    require_one_kind(runs)
+    ordered = sorted(runs, key=lambda run: run.run_id)
+    metrics = [m for run in ordered for m in run_metrics(run)]
+    figures = [boots_figure(metrics)]
+    if ordered and ordered[0].started.synthetic:
+        return [_marked(figure) for figure in figures]
+    return figures
+
+
+def _marked(figure: Figure) -> Figure:
+    data = figure.data
+    return replace(
+        figure,
+        title=f"{figure.title} (SYNTHETIC)",
+        caption=f"{_SYNTHETIC} {figure.caption}",
+        alt=f"Synthetic. {figure.alt}",
+        data=Table(
+            data.name,
+            f"{data.title} (SYNTHETIC)",
+            (_SYNTHETIC, *data.notes),
+            data.columns,
+            data.rows,
+        ),
+        synthetic=True,
+    )
