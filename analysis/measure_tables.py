@@ -42,7 +42,7 @@ _AGREEMENT = (
     ),
     "Agreement, no speculation: the server counted no draft (0 drafts, or no such counter).",
 )
-_GOODPUT_NAMES = {
+GOODPUT_NAMES = {
     "p95-step-gap": "p95 step gap",
     "tpot.n-1": "TPOT(n-1)",
     "tpot.n-k1": "TPOT(n-k1)",
@@ -220,7 +220,7 @@ def goodput_table(metrics: Sequence[WindowMetrics]) -> Table:
                 (
                     arm,
                     window,
-                    _GOODPUT_NAMES[first.quantity],
+                    GOODPUT_NAMES[first.quantity],
                     number(first.threshold_ms, 0),
                     str(len(group)),
                     number(statistics.fmean(g.per_second for g in found), 3),

@@ -97,8 +97,8 @@ def trace(claim_id: str, evaluation: Evaluation, root: Path, data: Path) -> Trac
         seqs |= {*index.boot(use.boot, "boot.started", "engine.decided", "boot.ended")}
         lines = [line for line in value.lines if line.run == use.run and line.seq in seqs]
         used.update(lines)
-        places = _places(lines, root, data)
-        windows.append(WindowTrace(use.run, use.arm, use.boot, use.window, places))
+        at = places(lines, root, data)
+        windows.append(WindowTrace(use.run, use.arm, use.boot, use.window, at))
     return Trace(
         claim_id,
         value.printed,
@@ -107,9 +107,9 @@ def trace(claim_id: str, evaluation: Evaluation, root: Path, data: Path) -> Trac
         described(claim.function),
         where_defined(claim.function, root),
         _cited(root).get(claim_id, ()),
-        tuple(_run(evaluation.runs[run], data) for run in value.runs),
+        tuple(run_trace(evaluation.runs[run], data) for run in value.runs),
         tuple(windows),
-        _places([line for line in value.lines if line not in used], root, data),
+        places([line for line in value.lines if line not in used], root, data),
     )
 
 
@@ -174,7 +174,8 @@ def _cited(root: Path) -> dict[str, tuple[str, ...]]:
     return {id_: tuple(f"{c.file}:{c.line}" for c in at) for id_, at in found.items()}
 
 
-def _run(run: StudyRun, data: Path) -> RunTrace:
+def run_trace(run: StudyRun, data: Path) -> RunTrace:
+    """What stands beneath the windows of one run."""
     before = next((e for e in run.engines if e.phase == "before"), None)
     after = next((e for e in reversed(run.engines) if e.phase == "after"), None)
     first = run.hosts[0] if run.hosts else None
@@ -202,8 +203,11 @@ def _run(run: StudyRun, data: Path) -> RunTrace:
     )
 
 
-def _places(lines: Sequence[Line], root: Path, data: Path) -> tuple[str, ...]:
-    """file:line for each run of neighbouring lines, `file:5-8` where there are several."""
+def places(lines: Sequence[Line], root: Path, data: Path) -> tuple[str, ...]:
+    """file:line for each run of neighbouring lines, `file:5-8` where there are several.
+
+    Files are named from `root`, or in full where the records at `data` lie elsewhere.
+    """
     found = []
     for run, group in groupby(sorted(lines), key=lambda line: line.run):
         path = data / run / "events.jsonl"
