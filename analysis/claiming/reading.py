@@ -98,7 +98,11 @@ class StudyRun:
 
 def read_study_run(directory: RunDirectory) -> StudyRun:
     """Verify and read one run. ChainError, FormatError: the records do not hold."""
-    run = read_run(directory)
+    return study_run(read_run(directory), directory)
+
+
+def study_run(run: Run, directory: RunDirectory) -> StudyRun:
+    """What is kept of a run that was read already from this directory."""
     return StudyRun(
         run.started,
         run.host_id,
