@@ -1,7 +1,8 @@
 """One measuring run a host: two at once would each measure the other.
 
 Invariant: the lock dies with its process, whatever ends that; it is held from before the first
-observation to after the last. Synthetic runs measure nothing and need none.
+observation to after the last. Synthetic runs measure nothing and need none. For a run in a
+container its keeper holds the lock, outside, where every other run of the host looks for it.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from records.errors import RunBusyError
+from records.job import Job
 
 _NAME = "spec-fp8-reproduction-kit.lock"
 
@@ -21,6 +23,14 @@ _NAME = "spec-fp8-reproduction-kit.lock"
 def default_path() -> Path:
     """The same file for every user and every working directory of this host."""
     return Path(tempfile.gettempdir()) / _NAME
+
+
+def sole_run_of(job: Job) -> AbstractContextManager[None]:
+    """The host for this job alone. Several hosts on one machine, as in tests, name their locks."""
+    if job.synthetic:
+        return nullcontext()
+    path = os.environ.get("KIT_HOST_LOCK")
+    return sole_run(job.run_id, Path(path) if path else default_path())
 
 
 @contextmanager

@@ -33,7 +33,7 @@ def main(argv: list[str]) -> int:
         if verb == "contain" and len(rest) == 2:
             from remote.container.keeper import main as contain
 
-            return contain(rest[0])
+            return contain(rest[0], rest[1])
         if verb == "calibrate":
             from remote.calibrate import main as calibrate
 

@@ -11,8 +11,8 @@ import platform
 import pwd
 import socket
 import sys
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from records import canonical, schema
@@ -31,12 +31,12 @@ from remote import leftover, spot_notice
 from remote.binding import bind_engine, bind_models
 from remote.boot import BootIdentity, run_boot
 from remote.calibration import calibrate
-from remote.container.attestation import ask
+from remote.container.attestation import ask, reason_from_outside
 from remote.context import Context
 from remote.engine.adapter import Adapter
 from remote.engine.adapters import ADAPTERS
 from remote.host.facts import probe
-from remote.host_lock import default_path, sole_run
+from remote.host_lock import sole_run_of
 from remote.interruption import Interruption
 from remote.progress import Progress
 from remote.prompts.source import request_source
@@ -45,10 +45,13 @@ from remote.prompts.source import request_source
 def main(job_path: str) -> int:
     """Carry out the job in this file; 0, or BootsFailedError's code where a boot failed."""
     job = from_object(Job, canonical.decode(Path(job_path).read_bytes()))
-    interruption = Interruption(job.run_id)
+    interruption = Interruption(job.run_id, partial(reason_from_outside, job.engine))
     interruption.install()
-    spot_notice.watch(interruption, spot_notice.cloud())
-    progress = carry_out(job, interruption, Path(sys.argv[0]))
+    spot_notice.watch(interruption.explain, spot_notice.cloud())
+    try:
+        progress = carry_out(job, interruption, Path(sys.argv[0]))
+    finally:
+        interruption.settle()
     if progress.failed:
         print(f"{progress.failed} of the planned boots failed", file=sys.stderr)
         return BootsFailedError.exit_code
@@ -63,7 +66,7 @@ def carry_out(job: Job, interruption: Interruption, harness: Path) -> Progress:
     Path(job.scratch).mkdir(parents=True, exist_ok=True)
     directory.path.mkdir(parents=True, exist_ok=True)
     harness_digest = _digest_of(harness)
-    with _sole(job), _open(directory) as journal:
+    with sole_run_of(job), _open(directory) as journal:
         progress = Progress.of(directory.read())
         context = Context(
             job, journal, _adapter(job), interruption, harness_digest, _private_names(job)
@@ -76,14 +79,6 @@ def carry_out(job: Job, interruption: Interruption, harness: Path) -> Progress:
             write_seal(directory.path, job.run_id, state)
     context.say(f"run {job.run_id}: sealed")
     return progress
-
-
-def _sole(job: Job) -> AbstractContextManager[None]:
-    """The host for this run alone. Several hosts on one machine, as in tests, name their locks."""
-    if job.synthetic:
-        return nullcontext()
-    path = os.environ.get("KIT_HOST_LOCK")
-    return sole_run(job.run_id, Path(path) if path else default_path())
 
 
 def _open(directory: RunDirectory) -> Journal:

@@ -14,10 +14,10 @@ import json
 import os
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
-from remote.interruption import Interruption
-
+Explain = Callable[[str], None]
 AWS, GCP = "AWS", "GCP"
 ADDRESS = ("169.254.169.254", 80)
 _PERIOD_S = 5.0
@@ -41,14 +41,14 @@ def cloud(root: Path = Path("/")) -> str:
 
 
 def watch(
-    interruption: Interruption,
+    explain: Explain,
     of: str,
     address: tuple[str, int] = ADDRESS,
     period_s: float = _PERIOD_S,
 ) -> None:
-    """Ask in the background until a notice comes; it then ends as SIGTERM does, with its reason."""
+    """Ask in the background until a notice comes; then `explain` it and end as SIGTERM does."""
     if of:
-        arguments = (interruption, of, address, period_s)
+        arguments = (explain, of, address, period_s)
         threading.Thread(target=_ask_until_told, args=arguments, daemon=True).start()
 
 
@@ -76,13 +76,11 @@ def parse_gcp(status: int, body: bytes) -> str:
     return "preempted" if status == http.HTTPStatus.OK and body.strip() == b"TRUE" else ""
 
 
-def _ask_until_told(
-    interruption: Interruption, of: str, address: tuple[str, int], period_s: float
-) -> None:
+def _ask_until_told(explain: Explain, of: str, address: tuple[str, int], period_s: float) -> None:
     pause = threading.Event()
     while not (told := notice(of, address)):
         pause.wait(period_s)
-    interruption.explain(f"preempted: {of} takes the machine back ({told})")
+    explain(f"preempted: {of} takes the machine back ({told})")
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -20,6 +20,7 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -35,7 +36,7 @@ from remote.client.schedule import CAPACITY_CHUNKS_PER_S, connections, share, wo
 from remote.client.target import RequestSource, Target
 from remote.client.wire_log import DEFAULT_LOG_SIZE, LogSize
 from remote.client.work import ClosedWork, Counter, open_work
-from remote.client.worker import Account, batched, work
+from remote.client.worker import STOP_SIGNALS, Account, batched, work
 
 __all__ = ["ClientReport", "RequestSource", "Target", "WindowResult", "measure"]
 
@@ -83,7 +84,7 @@ def measure(
                 share(connections(load), count, number),
             )
             cpu = cpus[number % len(cpus)] if cpus else None
-            crew.append(_fork(crew, job, cpu, spill_dir, log_size))
+            _fork(crew, job, cpu, spill_dir, log_size)
         for worker in crew:
             worker.hear()
         start_ns = time.monotonic_ns() + _LEAD_NS
@@ -142,18 +143,32 @@ class _Worker:
 
 
 def _fork(
-    crew: Sequence[_Worker], job: Job, cpu: int | None, spill_dir: Path, log_size: LogSize
-) -> _Worker:
+    crew: list[_Worker], job: Job, cpu: int | None, spill_dir: Path, log_size: LogSize
+) -> None:
+    """Add a worker to the crew. A stop signal waits until it is there.
+
+    What a handler raises while os.fork runs the hooks of other modules (logging has some) is
+    swallowed; in the child, before it has handlers of its own, it would unwind the caller's code.
+    """
     ours, theirs = Pipe()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _stop_signals_wait():
         # From 3.12 on Python warns of fork beside threads; the child runs this package's code
         # alone, takes none of the caller's locks and leaves through os._exit.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
-    if pid == 0:
-        ours.close()
-        for worker in crew:
-            worker.pipe.close()
-        work(theirs, job, cpu, spill_dir, log_size)
-    theirs.close()
-    return _Worker(pid, ours)
+        if pid == 0:
+            ours.close()
+            for worker in crew:
+                worker.pipe.close()
+            work(theirs, job, cpu, spill_dir, log_size)
+        theirs.close()
+        crew.append(_Worker(pid, ours))
+
+
+@contextmanager
+def _stop_signals_wait() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -31,6 +31,8 @@ _TIMER_SLACK = Path("/proc/self/timerslack_ns")
 _SPARE_FILES = 64
 _BATCH_REQUESTS = 128
 _BATCH_CHUNKS = 32_768
+# Those that `remote.interruption` handles in the parent, which blocks them while it forks.
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ def work(pipe: Pipe, job: Job, cpu: int | None, spill_dir: Path, size: LogSize) 
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to handle
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
         try:
             _serve(pipe, job, cpu, spill_dir, size)
         except KitError as error:

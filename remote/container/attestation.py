@@ -20,7 +20,7 @@ from records.errors import BindingError
 from records.job import EngineOnHost
 from records.schema import EngineBound
 
-_ASK, _ANSWER = "ask-", "answer-"
+_ASK, _ANSWER, _REASON = "ask-", "answer-", "reason"
 _POLL_S = 0.1
 _REMIND_S = 60.0
 
@@ -64,10 +64,23 @@ def answer_all(directory: Path, attest: Callable[[], dict[str, Any]]) -> Iterato
         yield phase
 
 
+def tell_reason(directory: Path, reason: str) -> None:
+    """Say beforehand why the harness is about to be stopped."""
+    _write(directory / _REASON, {"reason": reason})
+
+
+def reason_from_outside(engine: EngineOnHost) -> str:
+    """Why somebody outside the container stops the harness; "" where nobody said."""
+    path = Path(engine.attestation) / _REASON
+    if not engine.attestation or not path.is_file():
+        return ""
+    return str(json.loads(path.read_bytes())["reason"])
+
+
 def clear(directory: Path) -> None:
-    """Forget questions of a harness that is gone."""
+    """Forget what was said to or by a harness that is gone."""
     for path in directory.iterdir():
-        if path.name.startswith((_ASK, _ANSWER)):
+        if path.name.startswith((_ASK, _ANSWER, _REASON)):
             path.unlink()
 
 

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,11 +19,12 @@ from records import canonical
 from records.container_job import ContainerJob
 from records.decode import from_object
 from records.errors import DockerError, ImageMismatchError, InterruptedRunError
+from records.job import Job
 from remote import spot_notice
 from remote.container import attestation
 from remote.container.docker_api import DaemonAwayError, DockerApi
 from remote.container.facts import binding_facts
-from remote.interruption import Interruption
+from remote.host_lock import sole_run_of
 
 # Rarely: what the daemon does for us it does on the measured host.
 _LOOK_S = 2.0
@@ -32,15 +34,20 @@ _LEAVES_S = 5.0
 _RESTARTS = 3
 
 
-def main(container_path: str) -> int:
-    """Keep the container that this file describes; the exit status of the harness in it."""
+def main(container_path: str, job_path: str) -> int:
+    """Keep the container that this file describes; the exit status of the harness in it.
+
+    `job_path`: the job of the run. RunBusyError: another run is being measured on this host.
+    """
     job = from_object(ContainerJob, canonical.decode(Path(container_path).read_bytes()))
     keeper = Keeper(job, DockerApi(job.socket))
     signal.signal(signal.SIGTERM, keeper.stop)
     signal.signal(signal.SIGINT, keeper.stop)
     # In the container there is no network that a cloud's metadata service could be asked over.
-    spot_notice.watch(Interruption(), spot_notice.cloud())
-    return keeper.keep()
+    explain = partial(attestation.tell_reason, Path(job.exchange))
+    spot_notice.watch(explain, spot_notice.cloud())
+    with sole_run_of(from_object(Job, canonical.decode(Path(job_path).read_bytes()))):
+        return keeper.keep()
 
 
 @dataclass(slots=True)
@@ -147,13 +154,13 @@ class Keeper:
         for phase in attestation.answer_all(Path(self.job.exchange), self.attest):
             self._say(f"told the harness what it runs in ({phase})")
         if self.stopping and not self._told:
-            self._told = True
             try:
                 self.api.signal(container, "SIGTERM")
-            except DaemonAwayError:
+            except DaemonAwayError:  # told again once the daemon is back
                 raise
             except DockerError as error:  # it had ended by itself a moment before
                 self._say(error.message)
+            self._told = True
 
     def _look(self, container: str) -> dict[str, Any]:
         """The container's state, after what it printed was passed on. DockerError: it is gone."""

@@ -5,22 +5,32 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
 import struct
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 
+from kit.plan_file import load_plan
+from records import canonical
+from records.container_job import ContainerJob
+from records.decode import to_object
 from records.digest import Digest
-from records.errors import BindingError, DockerError
-from records.job import EngineOnHost
+from records.errors import BindingError, DockerError, RunBusyError
+from records.image_digests import ImageDigests
+from records.job import EngineOnHost, Job
 from remote.container import attestation
 from remote.container.docker_api import DaemonAwayError, DockerApi, unix_time
+from remote.container.keeper import Keeper
+from remote.container.keeper import main as contain
+from remote.host_lock import sole_run
 
+ROOT = Path(__file__).parents[2]
 INDEX = Digest("c" * 64)
 PATIENCE_S = 30
 
@@ -144,3 +154,63 @@ def test_output_is_read_from_both_streams_and_from_a_stamp_on(place: Path) -> No
     assert found == [("2026-11-30T12:00:00.5Z", "boot b01: window c1")] * 2
     assert b"since=1796040000.250000000" in daemon.asked[0]
     assert unix_time("2026-11-30T12:00:00Z") == "1796040000.000000000"
+
+
+def test_a_reason_told_outside_is_known_inside_and_only_for_this_harness(tmp_path: Path) -> None:
+    inside = engine(tmp_path)
+    assert attestation.reason_from_outside(inside) == ""
+    attestation.tell_reason(tmp_path, "preempted: AWS takes the machine back")
+    assert attestation.reason_from_outside(inside) == "preempted: AWS takes the machine back"
+    attestation.clear(tmp_path)
+    assert attestation.reason_from_outside(inside) == ""
+
+
+REQUEST: dict[str, Any] = {"Image": "x", "Labels": {}}
+
+
+def kept(socket_path: Path, place: Path) -> ContainerJob:
+    image = ImageDigests(INDEX, INDEX, INDEX)
+    return ContainerJob(str(socket_path), "kit-r", REQUEST, image, str(place), str(place / "s"), "")
+
+
+def test_a_stop_that_finds_the_daemon_away_is_passed_on_when_it_is_back(
+    tmp_path: Path, place: Path
+) -> None:
+    exchange = tmp_path / "exchange"
+    exchange.mkdir()
+    keeper = Keeper(kept(place, exchange), DockerApi(str(place)), stopping=True)
+    with pytest.raises(DaemonAwayError):
+        keeper._answer_and_signal("abc")
+    daemon = Daemon(place, [answer(204, b"")])
+    keeper._answer_and_signal("abc")
+    keeper._answer_and_signal("abc")
+    daemon.thread.join()
+    assert [asked.split()[1] for asked in daemon.asked] == [
+        b"/v1.41/containers/abc/kill?signal=SIGTERM"
+    ]
+
+
+def test_a_container_is_not_begun_while_another_run_is_measured_on_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exchange = tmp_path / "exchange"
+    exchange.mkdir()
+    for name, value in (("c.json", kept(tmp_path / "none.sock", exchange)), ("j.json", real_job())):
+        (tmp_path / name).write_bytes(canonical.encode(to_object(value)))
+    lock = tmp_path / "lock"
+    monkeypatch.setenv("KIT_HOST_LOCK", str(lock))
+    handlers = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with sole_run("other", lock), pytest.raises(RunBusyError, match="run other is being"):
+            contain(str(tmp_path / "c.json"), str(tmp_path / "j.json"))
+        with pytest.raises(DaemonAwayError):  # now it gets as far as asking for the daemon
+            contain(str(tmp_path / "c.json"), str(tmp_path / "j.json"))
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def real_job() -> Job:
+    """The job of a plan that measures."""
+    plan = load_plan(ROOT / "kit" / "plans" / "smoke-cpu.toml")
+    return Job("r", plan, engine(Path("/kit/exchange")), {}, "/nowhere", "/nowhere", "s")

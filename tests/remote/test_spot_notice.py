@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import http.server
-import signal
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from stop_signals import settled
 
 from records.errors import InterruptedRunError
 from remote import spot_notice
@@ -59,12 +59,8 @@ def metadata() -> Iterator[http.server.ThreadingHTTPServer]:
 
 @pytest.fixture
 def interruption() -> Iterator[Interruption]:
-    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM)}
-    installed = Interruption()
-    installed.install()
-    yield installed
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    with settled(Interruption()) as installed:
+        yield installed
 
 
 def where(server: http.server.ThreadingHTTPServer) -> tuple[str, int]:
@@ -81,7 +77,7 @@ def where(server: http.server.ThreadingHTTPServer) -> tuple[str, int]:
 def test_a_notice_stops_with_its_reason(metadata, interruption, of, answer, words) -> None:
     assert spot_notice.notice(of, where(metadata)) == ""
     with pytest.raises(InterruptedRunError, match="takes the machine back") as caught:
-        spot_notice.watch(interruption, of, where(metadata), period_s=0.01)
+        spot_notice.watch(interruption.explain, of, where(metadata), period_s=0.01)
         Metadata.plan = {**Metadata.plan, of: answer}
         time.sleep(60)
     assert words in caught.value.message
