@@ -64,72 +64,115 @@ def drafted_tokens(arm: Arm, counters: Counters) -> int:
     return max(int(config.get("num_speculative_tokens", 0)), counted)
 
 
-def acceptance(requests: RequestColumns, counters: Counters, drafted: int) -> Acceptance:
-    """Compare the counters over a window with its chunks, all requests included."""
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What acceptance is made of, as counts that add up over parts of a window.
+
+    `cut_reported`: accepted tokens that the steps reported were cut off, over the requests that
+    report theirs; `cut_at_most`: by the room in each last chunk, over all. `accepted_at`: steps
+    that accepted at least p + 1 tokens, for p from 0.
+    """
+
+    tokens: int
+    chunks: int
+    later_chunks: int
+    later_tokens: int
+    cut_reported: int
+    cut_at_most: int
+    all_reported: bool
+    all_completed: bool
+    steps: int
+    accepted_at: tuple[int, ...]
+
+    def plus(self, other: Tally) -> Tally:
+        """Both parts together."""
+        return Tally(
+            self.tokens + other.tokens,
+            self.chunks + other.chunks,
+            self.later_chunks + other.later_chunks,
+            self.later_tokens + other.later_tokens,
+            self.cut_reported + other.cut_reported,
+            self.cut_at_most + other.cut_at_most,
+            self.all_reported and other.all_reported,
+            self.all_completed and other.all_completed,
+            self.steps + other.steps,
+            tuple(a + b for a, b in zip(self.accepted_at, other.accepted_at, strict=True)),
+        )
+
+
+def tally(requests: RequestColumns, drafted: int) -> Tally:
+    """Count over these requests; `drafted`: most tokens drafted a step."""
     chunks = requests.chunks
     tokens = int(chunks.chunk_tokens.sum())
     counts = chunks.chunk_counts()
-    client = tokens - chunks.chunk_tokens.size
-    later = int(np.maximum(counts - 1, 0).sum())
-    truncated = _truncated(requests, drafted)
+    # Only a request that came to its end inside a later step can have lost anything.
+    ended = requests.completed & (counts > 1)
+    reported = np.diff(requests.step_offsets) == counts - 1
+    last = chunks.chunk_tokens[chunks.request_offsets[1:][ended] - 1]
+    told = reported[ended]
+    final = requests.steps[requests.step_offsets[1:][ended & reported] - 1]
+    return Tally(
+        tokens,
+        chunks.chunk_tokens.size,
+        int(np.maximum(counts - 1, 0).sum()),
+        tokens - int(chunks.first_chunk_tokens().sum()),
+        int((final + 1 - last[told]).sum()),
+        int(np.maximum(drafted + 1 - last, 0).sum()),
+        bool(told.all()),
+        bool(requests.completed.all()),
+        requests.steps.size,
+        tuple(int(np.count_nonzero(requests.steps > p)) for p in range(drafted)),
+    )
+
+
+def acceptance(requests: RequestColumns, counters: Counters, drafted: int) -> Acceptance:
+    """Compare the counters over a window with its chunks, all requests included."""
+    return accepted(tally(requests, drafted), counters)
+
+
+def accepted(counted: Tally, counters: Counters) -> Acceptance:
+    """Compare the counters over a window with what was counted over all its requests."""
+    client = counted.tokens - counted.chunks
     drafts, server = counters.drafts, counters.accepted_tokens
-    later_tokens = tokens - int(chunks.first_chunk_tokens().sum())
+    exact = counted.all_reported
+    truncated = counted.cut_reported if exact else counted.cut_at_most
+    later = counted.later_chunks
     return Acceptance(
         drafts,
         server,
         client,
-        truncated.tokens,
-        truncated.is_exact,
+        truncated,
+        exact,
         later - drafts if drafts >= 0 else 0,
         1 + server / drafts if drafts > 0 else None,
         1 + client / drafts if drafts > 0 else None,
-        later_tokens / later if later else None,
+        counted.later_tokens / later if later else None,
         counters.generation_tokens,
-        tokens,
-        per_position_ppm(requests, drafted),
-        _verdict(requests, server - client, truncated, drafts),
+        counted.tokens,
+        _in_ppm(counted),
+        _verdict(counted, server - client, truncated, drafts),
     )
 
 
 def per_position_ppm(requests: RequestColumns, drafted: int) -> tuple[int, ...]:
     """Steps that accepted at least p + 1 tokens, in millionths of all steps, for p from 0."""
-    steps = requests.steps
-    if steps.size == 0:
+    return _in_ppm(tally(requests, drafted))
+
+
+def _in_ppm(counted: Tally) -> tuple[int, ...]:
+    if counted.steps == 0:
         return ()
-    return tuple(int(np.count_nonzero(steps > p)) * 1_000_000 // steps.size for p in range(drafted))
+    return tuple(count * 1_000_000 // counted.steps for count in counted.accepted_at)
 
 
-@dataclass(frozen=True, slots=True)
-class _Truncated:
-    """Accepted tokens that were cut off: at most `tokens`, exactly so where `is_exact`."""
-
-    tokens: int
-    is_exact: bool
-
-
-def _truncated(requests: RequestColumns, drafted: int) -> _Truncated:
-    """From the steps that the server reports, else from the room in each last chunk."""
-    chunks = requests.chunks
-    counts = chunks.chunk_counts()
-    # Only a request that came to its end inside a later step can have lost anything.
-    ended = requests.completed & (counts > 1)
-    last = chunks.chunk_tokens[chunks.request_offsets[1:][ended] - 1]
-    steps = np.diff(requests.step_offsets)
-    reported = (steps == counts - 1)[ended]
-    if reported.all():
-        final = requests.steps[requests.step_offsets[1:][ended] - 1]
-        return _Truncated(int((final + 1 - last).sum()), is_exact=True)
-    return _Truncated(int(np.maximum(drafted + 1 - last, 0).sum()), is_exact=False)
-
-
-def _verdict(requests: RequestColumns, missing: int, truncated: _Truncated, drafts: int) -> Verdict:
+def _verdict(counted: Tally, missing: int, truncated: int, drafts: int) -> Verdict:
     if drafts <= 0:
         return "no speculation"
-    if missing == 0 or (truncated.is_exact and missing == truncated.tokens):
+    if missing == 0 or (counted.all_reported and missing == truncated):
         return "exact"
-    if 0 < missing <= truncated.tokens and not truncated.is_exact:
+    if 0 < missing <= truncated and not counted.all_reported:
         return "within truncation"
-    if not bool(requests.completed.all()):
+    if not counted.all_completed:
         # The server goes on for a step or more after a client has left; nobody counts them.
         return "not comparable"
     return "disagree"

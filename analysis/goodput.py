@@ -67,9 +67,15 @@ def goodput_row(
     columns: ChunkColumns, duration_ns: int, quantity: Quantity, thresholds_ms: Sequence[float]
 ) -> tuple[Goodput, ...]:
     """As `goodput` for several thresholds, the quantity computed once."""
+    return goodput_of(per_request(columns, quantity), duration_ns, quantity, thresholds_ms)
+
+
+def goodput_of(
+    values: Floats, duration_ns: int, quantity: Quantity, thresholds_ms: Sequence[float]
+) -> tuple[Goodput, ...]:
+    """As `goodput_row`, from what `per_request` gave: parts of a window may be put together."""
     if duration_ns <= 0:
         raise FormatError(f"a window of {duration_ns} ns has no rate")
-    values = per_request(columns, quantity)
     undefined = int(np.count_nonzero(np.isnan(values)))
     results = []
     for threshold_ms in thresholds_ms:

@@ -7,12 +7,19 @@ the completed requests that were not part of the ramp; goodput from all complete
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
 
-from analysis.acceptance import Acceptance, acceptance, drafted_tokens
-from analysis.definitions import DEFINITIONS, Summary, definition, summarise
-from analysis.goodput import QUANTITIES, Goodput, goodput_row
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.acceptance import Acceptance, Tally, accepted, drafted_tokens, tally
+from analysis.definitions import DEFINITIONS, ChunkColumns, Summary, definition
+from analysis.goodput import QUANTITIES, Goodput, goodput_of, per_request
 from analysis.reading import Boot, MeasuredWindow, Run
+from analysis.requests import RequestColumns
+from analysis.streaming.summariser import Summariser
 from records.errors import FormatError
 
 # The kit's own quantities, in the order in which tables show them.
@@ -62,9 +69,14 @@ def window_metrics(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowMetr
     ended, planned = measured.ended, boot.planned
     if ended is None or planned is None or measured.void:
         raise FormatError(f"window {measured.window.id} of boot {boot.started.boot} is not usable")
-    requests, wall_ns = measured.requests, ended.report.wall_ns
-    steady = requests.for_latency
-    done = requests.for_goodput
+    wall_ns, source = ended.report.wall_ns, measured.source
+    drafted = drafted_tokens(run.started.plan.arm(planned.arm), ended.counters)
+    latency = Summariser([definition(id_) for id_ in LATENCY_IDS])
+    parts = []
+    for requests in source.batches():
+        steady = requests.for_latency
+        latency.see(steady)
+        parts.append(_part(requests, steady.requests, wall_ns, drafted))
     seconds = wall_ns / _NS_PER_S
     return WindowMetrics(
         run.run_id,
@@ -75,32 +87,65 @@ def window_metrics(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowMetr
         measured.window.id,
         measured.window.load.concurrency,
         wall_ns,
-        len(requests),
-        steady.requests,
-        int((requests.completed & requests.ramp).sum()),
-        received_tokens(measured, wall_ns) / seconds,
-        done.requests / seconds,
-        acceptance(
-            requests,
-            ended.counters,
-            drafted_tokens(run.started.plan.arm(planned.arm), ended.counters),
-        ),
-        tuple(summarise(definition(id_), steady) for id_ in LATENCY_IDS),
+        sum(part.requests for part in parts),
+        sum(part.steady for part in parts),
+        sum(part.ramp for part in parts),
+        sum(part.tokens for part in parts) / seconds,
+        sum(part.done for part in parts) / seconds,
+        accepted(reduce(Tally.plus, [part.tally for part in parts]), ended.counters),
+        latency.summaries(lambda: (part.for_latency for part in source.batches())),
         tuple(
             result
-            for quantity in QUANTITIES
-            for result in goodput_row(done, wall_ns, quantity, run.started.plan.thresholds_ms)
+            for index, quantity in enumerate(QUANTITIES)
+            for result in goodput_of(
+                np.concatenate([part.objectives[index] for part in parts]),
+                wall_ns,
+                quantity,
+                run.started.plan.thresholds_ms,
+            )
         ),
     )
 
 
-def received_tokens(measured: MeasuredWindow, wall_ns: int) -> int:
-    """Tokens received up to `wall_ns` after the window's start, of all requests."""
-    chunks = measured.requests.chunks
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """What a batch of a window's requests adds; `objectives`: per request, one for a QUANTITY."""
+
+    requests: int
+    steady: int
+    ramp: int
+    done: int
+    tokens: int
+    tally: Tally
+    objectives: tuple[NDArray[np.float64], ...]
+
+
+def _part(requests: RequestColumns, steady: int, wall_ns: int, drafted: int) -> _Part:
+    done = requests.for_goodput
+    return _Part(
+        len(requests),
+        steady,
+        int((requests.completed & requests.ramp).sum()),
+        done.requests,
+        received_tokens(requests, wall_ns),
+        tally(requests, drafted),
+        tuple(per_request(done, quantity) for quantity in QUANTITIES),
+    )
+
+
+def received_tokens(requests: RequestColumns, wall_ns: int) -> int:
+    """Tokens received up to `wall_ns` after the window's start."""
+    chunks = requests.chunks
     return int(chunks.chunk_tokens[chunks.chunk_ns <= wall_ns].sum())
 
 
 def all_definitions(measured: MeasuredWindow) -> list[Summary]:
     """Every definition of the catalogue over the same requests, as the tools would print them."""
-    steady = measured.requests.for_latency
-    return [summarise(one, steady) for one in DEFINITIONS]
+
+    def steady() -> Iterator[ChunkColumns]:
+        return (part.for_latency for part in measured.source.batches())
+
+    summariser = Summariser(DEFINITIONS)
+    for columns in steady():
+        summariser.see(columns)
+    return list(summariser.summaries(steady))

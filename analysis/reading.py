@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
-from analysis.requests import RequestColumns, RequestGatherer
+from analysis.requests import RequestColumns, RequestGatherer, put_together
 from records import schema
 from records.errors import ForeignDirectoryError, FormatError, UnknownRunError
 from records.load import Window
@@ -25,14 +25,78 @@ from records.schema import Envelope
 _REQUESTS = b'"type":"' + schema.WindowRequests.TYPE.encode() + b'","value":'
 
 
+class RequestSource(Protocol):
+    """Where the requests of one window can be had, again and again."""
+
+    def batches(self) -> Iterator[RequestColumns]:
+        """All of them in their order, in parts that can be held; at least one part."""
+
+
+class Gathering(Protocol):
+    """Takes the requests of one window while its journal is read."""
+
+    def add(self, requests: list[dict[str, Any]]) -> None:
+        """The next batch, as plain values."""
+
+    def close(self) -> RequestSource:
+        """No more will come."""
+
+
+class Store(Protocol):
+    """Where requests go. `has_all`: they are there from before, so none is decoded again."""
+
+    @property
+    def has_all(self) -> bool: ...
+
+    def begin(self) -> Gathering:
+        """A window has begun: called once for each, in the order of the journal."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InMemory:
+    """The requests of one window, held."""
+
+    columns: RequestColumns
+
+    def batches(self) -> Iterator[RequestColumns]:
+        """All at once."""
+        yield self.columns
+
+
+class MemoryStore:
+    """Holds the requests of every window."""
+
+    has_all = False
+
+    def begin(self) -> Gathering:
+        """Begin a window."""
+        return _MemoryGathering()
+
+
+class _MemoryGathering:
+    def __init__(self) -> None:
+        self._gatherer = RequestGatherer()
+
+    def add(self, requests: list[dict[str, Any]]) -> None:
+        self._gatherer.add(requests)
+
+    def close(self) -> RequestSource:
+        return InMemory(self._gatherer.columns())
+
+
 @dataclass(slots=True, eq=False)
 class MeasuredWindow:
     """One window of one boot. `ended` is None where the boot stopped in mid-window."""
 
     window: Window
     started: schema.WindowStarted
-    requests: RequestColumns
+    source: RequestSource
     ended: schema.WindowEnded | None = None
+
+    @property
+    def requests(self) -> RequestColumns:
+        """All requests at once; of a large window rather take the batches of `source`."""
+        return put_together(list(self.source.batches()))
 
     @property
     def void(self) -> tuple[str, ...]:
@@ -93,8 +157,10 @@ class Run:
         return self.started.run_id
 
 
-def read_run(directory: RunDirectory) -> Run:
+def read_run(directory: RunDirectory, store: Store | None = None) -> Run:
     """Verify and read one run. ChainError, FormatError: the records do not hold.
+
+    `store`: where its requests go; default: into memory.
 
     ForeignDirectoryError: directory, seal and journal name different runs. A copy of a run under
     another name would count as a second replicate of the same measurement.
@@ -106,13 +172,14 @@ def read_run(directory: RunDirectory) -> Run:
     directory.verify_chain()
     run: Run | None = None
     reader: _Reader | None = None
-    for envelope, requests in _events(directory.events):
+    store = store or MemoryStore()
+    for envelope, requests in _events(directory.events, decode_requests=not store.has_all):
         if reader is None:
             if envelope is None or not isinstance(envelope.event, schema.RunStarted):
                 raise FormatError(f"{directory.events}:1: the first event is not run.started")
             _require_one_name(directory, envelope.event.run_id)
             run = Run(envelope.event, directory.is_sealed)
-            reader = _Reader(run)
+            reader = _Reader(run, store)
         elif envelope is not None:
             reader.see(envelope.event)
         elif requests is not None:
@@ -149,7 +216,9 @@ def sealed_runs(data: Path) -> Iterator[RunDirectory]:
     return (directory for directory in runs_in(data) if directory.is_sealed)
 
 
-def _events(path: Path) -> Iterator[tuple[Envelope | None, dict[str, Any] | None]]:
+def _events(
+    path: Path, *, decode_requests: bool
+) -> Iterator[tuple[Envelope | None, dict[str, Any] | None]]:
     """Strictly decoded events; a batch of requests comes as plain values, for speed."""
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -158,7 +227,8 @@ def _events(path: Path) -> Iterator[tuple[Envelope | None, dict[str, Any] | None
                 # The type stands within the first 160 bytes of a canonical line: after prev, seq
                 # and t_ns, whose lengths are bounded.
                 if _REQUESTS in line[:200]:
-                    yield None, orjson.loads(line)["value"]
+                    if decode_requests:
+                        yield None, orjson.loads(line)["value"]
                     continue
                 value = json.loads(line)
             except ValueError as error:
@@ -169,12 +239,13 @@ def _events(path: Path) -> Iterator[tuple[Envelope | None, dict[str, Any] | None
 class _Reader:
     """Hands each event to the boot and window that it belongs to."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, store: Store) -> None:
         self._run = run
+        self._store = store
         self._planned = {p.id: p for p in boot_order(run.started.plan)}
         self._windows = {w.id: w for w in run.started.plan.windows}
         self._boots: dict[str, Boot] = {}
-        self._open: dict[tuple[str, str], tuple[schema.WindowStarted, RequestGatherer]] = {}
+        self._open: dict[tuple[str, str], tuple[schema.WindowStarted, Gathering]] = {}
 
     def see(self, event: object) -> None:
         if isinstance(event, schema.BootStarted):
@@ -190,7 +261,7 @@ class _Reader:
         elif isinstance(event, schema.BootEnded):
             self._boot(event.boot).ended = event
         elif isinstance(event, schema.WindowStarted):
-            self._open[event.boot, event.window] = (event, RequestGatherer())
+            self._open[event.boot, event.window] = (event, self._store.begin())
         elif isinstance(event, schema.WindowEnded):
             self._window(event.boot, event.window, event)
         else:
@@ -233,8 +304,8 @@ class _Reader:
             raise FormatError(f"window {window!r} of boot {boot!r} ended without having started")
         if window not in self._windows:
             raise FormatError(f"window {window!r} is not in the plan")
-        started, gatherer = self._open.pop((boot, window))
-        measured = MeasuredWindow(self._windows[window], started, gatherer.columns(), ended)
+        started, gathering = self._open.pop((boot, window))
+        measured = MeasuredWindow(self._windows[window], started, gathering.close(), ended)
         self._boot(boot).windows.append(measured)
 
     def _boot(self, boot: str) -> Boot:

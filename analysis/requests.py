@@ -25,7 +25,7 @@ from records.measurement import OUTCOMES, Request
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-_SCALARS = (
+SCALARS = (
     "index",
     "scheduled_ns",
     "sent_ns",
@@ -44,7 +44,8 @@ class RequestColumns:
     """`scalars` holds the integer fields of `Request` by name; `outcome` indexes OUTCOMES.
 
     `steps`: accepted draft tokens by step, flat, request i owning
-    `step_offsets[i]:step_offsets[i + 1]`.
+    `step_offsets[i]:step_offsets[i + 1]`. `merged`: how many of a request's chunks have an upper
+    bound for a time; `merged_at`: which, by place in their request, flat in the same way.
     """
 
     scalars: dict[str, Ints]
@@ -56,6 +57,7 @@ class RequestColumns:
     chunks: ChunkColumns
     steps: Ints
     step_offsets: Ints
+    merged_at: Ints
 
     def __len__(self) -> int:
         return self.chunks.requests
@@ -90,11 +92,37 @@ class RequestColumns:
         )
 
 
+def put_together(parts: list[RequestColumns]) -> RequestColumns:
+    """The requests of all parts, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    chunks = [part.chunks for part in parts]
+    scalars = {name: joined_ints([part.scalars[name] for part in parts]) for name in SCALARS}
+    return RequestColumns(
+        scalars,
+        joined_ints([part.outcome for part in parts]),
+        np.concatenate([np.zeros(0, dtype=np.bool_), *[part.ramp for part in parts]]),
+        joined_ints([part.merged for part in parts]),
+        tuple(text for part in parts for text in part.finish_reason),
+        tuple(text for part in parts for text in part.error),
+        ChunkColumns(
+            _stacked([one.request_offsets for one in chunks]),
+            joined_ints([one.chunk_ns for one in chunks]),
+            joined_ints([one.chunk_tokens for one in chunks]),
+            scalars["sent_ns"],
+            scalars["scheduled_ns"],
+        ),
+        joined_ints([part.steps for part in parts]),
+        _stacked([part.step_offsets for part in parts]),
+        joined_ints([part.merged_at for part in parts]),
+    )
+
+
 class RequestGatherer:
-    """Gathers batches of plain request objects into columns."""
+    """Gathers batches of plain request objects into columns; `chunks`: how many so far."""
 
     def __init__(self) -> None:
-        self._scalars: dict[str, list[int]] = {name: [] for name in _SCALARS}
+        self._scalars: dict[str, list[int]] = {name: [] for name in SCALARS}
         self._outcome: list[int] = []
         self._ramp: list[bool] = []
         self._merged: list[int] = []
@@ -105,6 +133,8 @@ class RequestGatherer:
         self._ns: list[Ints] = []
         self._tokens: list[Ints] = []
         self._steps: list[Ints] = []
+        self._merged_at: list[Ints] = []
+        self.chunks = 0
 
     def add(self, requests: list[dict[str, Any]]) -> None:
         """Take one batch. FormatError where a request does not have exactly the known keys."""
@@ -120,19 +150,21 @@ class RequestGatherer:
             self._finish.append(request["finish_reason"])
             self._error.append(request["error"])
             self._chunk_counts.append(len(request["chunk_ns"]))
+            self.chunks += len(request["chunk_ns"])
             self._step_counts.append(len(request["step_accepted"]))
         # One flat array a batch, not one object a number: a window may hold 10^8 chunks.
         self._ns.append(_flat([_since_window(r) for r in requests]))
         self._tokens.append(_flat([r["chunk_tokens"] for r in requests]))
         self._steps.append(_flat([r["step_accepted"] for r in requests]))
+        self._merged_at.append(_flat([r["merged"] for r in requests]))
 
     def columns(self) -> RequestColumns:
         """Everything gathered, in order of index."""
         scalars = {name: np.array(v, dtype=np.int64) for name, v in self._scalars.items()}
         chunks = ChunkColumns(
             _offsets(self._chunk_counts),
-            _joined(self._ns),
-            _joined(self._tokens),
+            joined_ints(self._ns),
+            joined_ints(self._tokens),
             scalars["sent_ns"],
             scalars["scheduled_ns"],
         )
@@ -144,8 +176,9 @@ class RequestGatherer:
             tuple(self._finish),
             tuple(self._error),
             chunks,
-            _joined(self._steps),
+            joined_ints(self._steps),
             _offsets(self._step_counts),
+            joined_ints(self._merged_at),
         )
 
 
@@ -159,8 +192,14 @@ def _flat(parts: list[Any]) -> Ints:
     return np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
 
 
-def _joined(parts: list[Ints]) -> Ints:
+def joined_ints(parts: list[Ints]) -> Ints:
+    """One column of several; an empty one of none."""
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+
+
+def _stacked(offsets: list[Ints]) -> Ints:
+    counts = joined_ints([np.diff(one) for one in offsets])
+    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(counts)))
 
 
 def _offsets(counts: list[int]) -> Ints:
