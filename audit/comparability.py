@@ -6,25 +6,11 @@ did not log is a state like any other, so a logged backend and an unlogged one a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-# The decisions that change what is run: kernels, their numbers, graphs, caches.
-DECISIONS: tuple[str, ...] = (
-    "target.backend",
-    "target.flash_attention_version",
-    "target.kv_cache_dtype",
-    "draft.backend",
-    "draft.flash_attention_version",
-    "draft.kv_cache_dtype",
-    "spec_method",
-    "spec_tokens",
-    "cudagraph_effective",
-    "enforce_eager",
-    "compile_cache.state",
-    "model_runner",
-    "version",
-)
+from analysis.comparing.decisions import apart
+
 # Factor of a plan -> the decisions that are that factor. The CUDA-graph mode is not among those of
 # `kv` or of a backend, nor the model runner among those of `speculation`: the engine does change
 # them along (FlashInfer has no full graphs with speculation, a draft model falls back to the V1
@@ -46,27 +32,9 @@ _FACTORS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def decision(facts: Mapping[str, Any], name: str) -> str:
-    """One decision, by its dotted name; "absent" where the record has none."""
-    value: Any = facts
-    for key in name.split("."):
-        value = value.get(key, "absent") if isinstance(value, Mapping) else "absent"
-    return str(value)
-
-
-def decided(boots: Iterable[Mapping[str, Any]], name: str) -> str:
-    """What boots decided: the one answer, or all of them, joined."""
-    return " / ".join(sorted({decision(facts, name) for facts in boots})) or "absent"
-
-
 def confounds(
     factor: str, first: list[Mapping[str, Any]], second: list[Mapping[str, Any]]
 ) -> list[tuple[str, str, str]]:
     """The decisions that differ between two arms without being `factor`: name, first, second."""
     own = _FACTORS.get(factor, ())
-    found = []
-    for name in DECISIONS:
-        one, two = decided(first, name), decided(second, name)
-        if one != two and name not in own:
-            found.append((name, one, two))
-    return found
+    return [found for found in apart(first, second) if found[0] not in own]

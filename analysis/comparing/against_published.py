@@ -7,10 +7,28 @@ shown beside it as not applicable; each claim has at least one verdict, also wit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
-from analysis.claiming.reading import StudyRun
-from analysis.comparing.verdict import Verdict
-from analysis.published import Published
+from analysis.claiming import quantities
+from analysis.claiming.reading import Reading, StudyRun
+from analysis.comparing.decision_rule import Decided, coefficient, spread_within
+from analysis.comparing.decisions import unlike
+from analysis.comparing.family import Pending, settle
+from analysis.comparing.kinds import Found, chosen, none_meets
+from analysis.comparing.stratum import CPU, Stratum
+from analysis.comparing.verdict import Interval, Verdict
+from analysis.metrics import WindowMetrics
+from analysis.published import Measured, Published, Subject
+from analysis.study import StudyStratum, merge
+from records.errors import ClaimError
+
+_NS_PER_S = 1_000_000_000
+_TESTS = {
+    "cv-margin": "CV over boots within hosts, modified McKay interval (Vangel 1996), Holm",
+    "kind": "the same word in every boot",
+    "zero-goodput": "no request of the fastest arm meets the objective; slower arms do",
+}
 
 
 def published_verdicts(
@@ -19,17 +37,183 @@ def published_verdicts(
     """The verdicts over these sealed runs, in the order of the file; one a stratum that has any.
 
     `runs`: of any plans, as `read_study_run` gives them. `alpha`: of the whole family (Holm).
+    Errors: as `analysis.study.merge`.
     """
-    del runs, alpha
-    return tuple(
-        Verdict(
-            one.id,
-            one.text,
-            one.printed,
-            one.unit,
-            "inconclusive",
-            "no record of plan l4-confounds here",
-            "none",
+    studies = merge(runs)
+    pending = [one for claim in published.values() for one in _verdicts(claim, studies, alpha)]
+    return settle(pending, alpha)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One claim held against the records of one stratum."""
+
+    claim: Published
+    place: Measured
+    study: StudyStratum
+    alpha: float
+
+    def reading(self) -> Reading:
+        return Reading(self.place.plan, self.study.runs)
+
+
+def _verdicts(claim: Published, studies: Sequence[StudyStratum], alpha: float) -> list[Pending]:
+    places = {place.plan: place for place in claim.measured}
+    cases = [
+        _Case(claim, places[study.plan.id], study, alpha)
+        for study in studies
+        if study.plan.id in places
+    ]
+    found = [_judged(case) for case in cases]
+    return found or [Pending(_verdict(claim, "inconclusive", _no_record(claim)))]
+
+
+def _judged(case: _Case) -> Pending:
+    """Decide, or show what was measured beside a claim that it does not decide."""
+    why = _not_of(case.claim.of, case.study.stratum)
+    reading = case.reading()
+    try:
+        pending = _tested(case, reading)
+    except ClaimError as error:
+        pending = Pending(_verdict(case.claim, "inconclusive", error.message))
+    runs = tuple(run.run_id for run in case.study.runs)
+    verdict = replace(
+        pending.verdict, stratum=str(case.study.stratum), runs=runs, lines=reading.lines
+    )
+    if why:
+        # What was measured stays visible; a decision by it would be of another claim.
+        beside = pending.decided
+        verdict = replace(
+            verdict,
+            outcome="not applicable",
+            reason=f"{why}, while the claim is of {case.claim.of}: shown beside it, not compared",
+            interval=beside.interval if beside else None,
+            test="none",
         )
-        for one in published.values()
+        return Pending(verdict)
+    early = _before(case)
+    if early:
+        return Pending(replace(verdict, outcome="inconclusive", reason=early, test="none"))
+    return Pending(verdict, pending.decided)
+
+
+def _tested(case: _Case, reading: Reading) -> Pending:
+    claim, place = case.claim, case.place
+    if claim.test == "kind":
+        return Pending(_of_kind(claim, chosen(claim, place.arms[0], reading), case))
+    if claim.test == "zero-goodput":
+        return Pending(_of_kind(claim, none_meets(claim, place.arms, place.window, reading), case))
+    return _spread(case, reading)
+
+
+def _of_kind(claim: Published, found: Found, case: _Case) -> Verdict:
+    return replace(
+        _verdict(claim, found.outcome, found.reason),
+        measured=found.measured,
+        value=found.value,
+        boots=found.boots,
+        hosts=len(case.study.hosts),
+    )
+
+
+def _spread(case: _Case, reading: Reading) -> Pending:
+    claim, (arm, *_) = case.claim, case.place.arms
+    windows = reading.windows(arm, case.place.window)
+    differing = list(unlike([event.facts for event in reading.decisions(arm)]))
+    if differing:
+        name, answers = differing[0]
+        why = f"the boots of arm {arm} are no replicates: they decided {name} as {answers}"
+        return Pending(_verdict(claim, "inconclusive", why))
+    by_host = _by_host(windows, claim, case.study)
+    spread = spread_within(by_host)
+    if spread is None or claim.bounds is None:
+        why = f"{len(windows)} boots have no spread to speak of; three are the least, on one host"
+        return Pending(replace(_verdict(claim, "inconclusive", why), boots=len(windows)))
+    low, high = claim.bounds
+    decided: Decided = coefficient(spread, (low / 100, high / 100), case.alpha)
+    decided = _percent(decided)
+    verdict = replace(
+        _verdict(claim, "inconclusive", ""),
+        measured=f"{decided.estimate:.2f} %",
+        value=decided.estimate,
+        boots=spread.boots,
+        hosts=spread.hosts,
+    )
+    return Pending(verdict, decided)
+
+
+def _percent(decided: Decided) -> Decided:
+    interval = decided.interval
+    return replace(
+        decided,
+        estimate=100 * decided.estimate,
+        interval=Interval(100 * interval.low, 100 * interval.high, interval.confidence),
+    )
+
+
+def _by_host(
+    windows: Sequence[WindowMetrics], claim: Published, study: StudyStratum
+) -> dict[str, list[float]]:
+    measure = (
+        quantities.throughput if claim.quantity == "throughput" else quantities.acceptance_length
+    )
+    hosts = {run.run_id: run.host_id for run in study.runs}
+    found: dict[str, list[float]] = {}
+    for window in windows:
+        found.setdefault(hosts[window.run_id], []).append(measure(window))
+    return found
+
+
+def _verdict(claim: Published, outcome: str, reason: str) -> Verdict:
+    margin = claim.margin
+    bounds = claim.bounds
+    return Verdict(
+        claim.id,
+        claim.text,
+        claim.printed,
+        claim.unit,
+        outcome,  # type: ignore[arg-type]
+        reason,
+        _TESTS[claim.test],
+        margin=f"{100 * margin.relative:.0f} % of it, fixed {margin.fixed}" if margin else "",
+        bounds=Interval(*bounds, 1.0) if bounds else None,
+    )
+
+
+def _not_of(subject: Subject, stratum: Stratum) -> str:
+    """Why records of this stratum do not decide a claim of this subject; "" where they do."""
+    if stratum.synthetic:
+        return "measured against the reference server, which is no engine"
+    if stratum.capability == CPU:
+        return f"measured on a CPU ({stratum.accelerator})"
+    if stratum.capability != subject.capability:
+        known = f"compute capability {stratum.capability}"
+        return f"measured on another architecture ({stratum.accelerator}, {known})"
+    if subject.gpu and stratum.accelerator != subject.gpu:
+        return f"measured on another GPU ({stratum.accelerator})"
+    if stratum.engine != subject.engine:
+        return f"measured on another engine ({stratum.engine})"
+    return ""
+
+
+def _before(case: _Case) -> str:
+    """Why the rule was not fixed beforehand; "" where it was."""
+    claim = case.claim
+    fixed = max(claim.fixed, claim.margin.fixed if claim.margin else "")
+    first = min(run.started.clock.realtime_ns for run in case.study.runs)
+    day = datetime.fromtimestamp(first // _NS_PER_S, UTC).date().isoformat()
+    return (
+        f"records of {day}, but test or margin was fixed on {fixed}, after them"
+        if day < fixed
+        else ""
+    )
+
+
+def _no_record(claim: Published) -> str:
+    if not claim.measured:
+        return "no plan measures it"
+    plan = claim.measured[0].plan
+    return (
+        f"no record of plan {plan} here; make reproduce PLAN={plan} HOST=user@host on a host with "
+        f"{claim.of.gpu or 'compute capability ' + claim.of.capability} makes one"
     )

@@ -13,7 +13,8 @@ from analysis.claiming.claim import Value
 from analysis.claiming.documents import Citation
 from analysis.claiming.reading import Comparison, StudyRun
 from analysis.claims import differing_factors
-from audit.comparability import DECISIONS, confounds, decided
+from analysis.comparing.decisions import unlike
+from audit.comparability import confounds
 from audit.finding import Check, Code, Finding
 from audit.git import Git
 from audit.paper import paper
@@ -221,10 +222,8 @@ def _windows(cited: _Cited) -> Iterator[Finding]:
             yield cited.finding(UNDECIDED, place, "engine.decided")
     for arm in cited.value.arms:
         facts = cited.decisions(arm)
-        for name in DECISIONS:
-            found = decided(facts, name)
-            if " / " in found:
-                yield cited.finding(UNLIKE, f"arm {arm}: {name} {found}", "one answer")
+        for name, found in unlike(facts):
+            yield cited.finding(UNLIKE, f"arm {arm}: {name} {found}", "one answer")
 
 
 def _pooled(cited: _Cited) -> Iterator[Finding]:

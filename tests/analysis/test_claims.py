@@ -17,7 +17,7 @@ from analysis.claiming.evidence import parse_evidence
 from analysis.claiming.tex import claims_tex
 from analysis.claims import NAMED, claims_of
 from analysis.metrics import run_metrics
-from analysis.published import load_published, parse_published
+from analysis.published import load_published
 from analysis.reading import read_run
 from analysis.trace import reverse, trace
 from records.chain import verify
@@ -146,24 +146,6 @@ def test_synthetic_and_open_runs_are_no_evidence(root):
 def test_evidence_that_is_none(text):
     with pytest.raises(ClaimError, match=re.escape("paper/evidence.toml")):
         parse_evidence(text)
-
-
-ONE = '[[claim]]\nid = "a"\ntext = "t"\nfigure = "1"\nunit = ""\nsource = "s"\n'
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[[claim]]",
-        '[[claim]]\nid = "a"\ntext = "t"\nfigure = 13.92\nunit = "%"\nsource = "s"',
-        f'{ONE}[claim.margin]\nrelative = "1.5"\nfixed = "2026-11-30"\nreason = "r"',
-        f"{ONE}boots = 1\nhosts = 2",
-        ONE + ONE,
-    ],
-)
-def test_published_that_is_not(text):
-    with pytest.raises(ClaimError, match=re.escape("paper/published.toml")):
-        parse_published(text)
 
 
 def test_trace_walks_down_to_lines_and_digests(root):

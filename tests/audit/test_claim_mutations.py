@@ -119,6 +119,18 @@ text = "a coefficient of variation"
 figure = "13.92"
 unit = "%"
 source = "abstract"
+quantity = "throughput"
+test = "cv-margin"
+fixed = "2026-11-30"
+
+[claim.of]
+engine = "vllm 0.29.0"
+capability = "8.9"
+
+[claim.margin]
+relative = "0.50"
+fixed = "2026-11-30"
+reason = "for tests"
 """
 ALLOWED = """
 [[number]]
@@ -198,6 +210,18 @@ TEXTS: dict[str, tuple[Callable[[Paper], None], set[str]]] = {
     ),
     "published unreadable": (
         text_change("paper/published.toml", "figure =", "fig ="),
+        {"CLAIM01", "CLAIM05"},
+    ),
+    "published by no test": (
+        text_change("paper/published.toml", '"cv-margin"', '"by eye"'),
+        {"CLAIM01", "CLAIM05"},
+    ),
+    "published margin fixed on no day": (
+        text_change(
+            "paper/published.toml",
+            'relative = "0.50"\nfixed = "2026-11-30"',
+            'relative = "0.50"\nfixed = "soon"',
+        ),
         {"CLAIM01", "CLAIM05"},
     ),
     "stale macros": (stale_tex, {"CLAIM06"}),

@@ -1,0 +1,176 @@
+"""Runs of one plan as one study: what was carried out where, and which executions count.
+
+Invariant: no boot counts twice, none is left out without a reason, and runs of different strata are
+never pooled (analysis/comparing/stratum.py).
+
+The rules, per stratum:
+
+1. Of the attempts at a planned boot within a run the last one counts, if it completed. Earlier ones
+   were interrupted; they are told.
+2. A block was carried out where each of its boots completed or failed: a failure is an outcome.
+3. A run of the whole plan is a repetition of it, and each block that it carried out counts. Fresh
+   boots are replicates, on the same host as on another, and none may be picked: all count.
+4. Runs that each took a share of the blocks (hosts that worked together, a block given out again
+   after a host was lost) make up one repetition: a block that several of them carried out counts
+   once, where it was begun first; the others are re-runs, shown and not counted.
+5. A block that was cut off counts only if no run carried it out: then the one with the most
+   completed boots, of equals the one begun first. A block is the unit that was randomised, so its
+   parts are not put together from several hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from analysis.claiming.reading import BootRecord, StudyRun
+from analysis.comparing.stratum import Stratum, by_stratum
+from records.errors import ForeignDirectoryError
+from records.plan import Plan, PlannedBoot, boot_order
+
+COUNTS = "counts"
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """One block as one run carried it out. `boots`: each planned boot with its attempts, in order.
+
+    `begun_ns`: CLOCK_REALTIME of the first attempt, 0 where none was begun. `why`: COUNTS, or why
+    it does not.
+    """
+
+    run: str
+    host: str
+    block: int
+    shared: bool
+    boots: tuple[tuple[PlannedBoot, tuple[BootRecord, ...]], ...]
+    begun_ns: int
+    why: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether its completed boots enter the study."""
+        return self.why == COUNTS
+
+    @property
+    def carried_out(self) -> bool:
+        """Whether each planned boot came to an end of its own."""
+        return all(outcome_of(tries) in ("completed", "failed") for _, tries in self.boots)
+
+    @property
+    def completed(self) -> int:
+        """How many of its boots completed."""
+        return sum(outcome_of(tries) == "completed" for _, tries in self.boots)
+
+
+@dataclass(frozen=True, slots=True)
+class StudyStratum:
+    """The runs of one plan in one stratum. `runs`: with nothing but what counts."""
+
+    stratum: Stratum
+    plan: Plan
+    executions: tuple[Execution, ...]
+    runs: tuple[StudyRun, ...]
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts with an execution that counts, in order of id."""
+        return tuple(sorted({one.host for one in self.executions if one.counts}))
+
+    def outcome(self, planned: PlannedBoot) -> str:
+        """completed where any execution that counts has it so; else failed; else missing."""
+        found = {
+            outcome_of(tries)
+            for one in self.executions
+            if one.counts and one.block == planned.block
+            for boot, tries in one.boots
+            if boot == planned
+        }
+        return next((name for name in ("completed", "failed") if name in found), "missing")
+
+
+def merge(runs: Iterable[StudyRun]) -> tuple[StudyStratum, ...]:
+    """Runs as studies, one a stratum, in order of plan and stratum.
+
+    ForeignDirectoryError: two of them are the same run, which is no replicate of itself.
+    """
+    given = list(runs)
+    ids = [run.run_id for run in given]
+    twice = sorted({run_id for run_id in ids if ids.count(run_id) > 1}) if _repeat(ids) else []
+    if twice:
+        raise ForeignDirectoryError(
+            f"run {', '.join(twice)} is named more than once", "name each run once"
+        )
+    return tuple(_stratum(stratum, group) for stratum, group in by_stratum(given))
+
+
+def outcome_of(attempts: Sequence[BootRecord]) -> str:
+    """The outcome of the last attempt; "missing" where there was none."""
+    return attempts[-1].outcome if attempts else "missing"
+
+
+def _repeat(ids: Sequence[str]) -> bool:
+    return len(set(ids)) < len(ids)
+
+
+def _stratum(stratum: Stratum, runs: Sequence[StudyRun]) -> StudyStratum:
+    plan = runs[0].plan
+    found = [execution for run in runs for execution in _executions(run)]
+    blocks: dict[int, list[Execution]] = {}
+    for execution in found:
+        blocks.setdefault(execution.block, []).append(execution)
+    judged = tuple(one for block in sorted(blocks) for one in _judged(blocks[block]))
+    return StudyStratum(stratum, plan, judged, tuple(_counted(runs, judged)))
+
+
+def _executions(run: StudyRun) -> Iterator[Execution]:
+    attempts: dict[str, list[BootRecord]] = {}
+    for boot in run.boots:
+        attempts.setdefault(boot.planned.id, []).append(boot)
+    blocks: dict[int, list[PlannedBoot]] = {}
+    for planned in boot_order(run.plan, run.started.blocks):
+        blocks.setdefault(planned.block, []).append(planned)
+    shared = bool(run.started.blocks)
+    for block, order in blocks.items():
+        boots = tuple((planned, tuple(attempts.get(planned.id, ()))) for planned in order)
+        begun = [tries[0].started.clock.realtime_ns for _, tries in boots if tries]
+        yield Execution(run.run_id, run.host_id, block, shared, boots, min(begun, default=0))
+
+
+def _judged(executions: Sequence[Execution]) -> Iterator[Execution]:
+    """The executions of one block, each with COUNTS or why not, in order of beginning."""
+    order = sorted(executions, key=lambda one: (one.begun_ns, one.run))
+    whole = [one for one in order if one.carried_out]
+    first_share = next((one for one in whole if one.shared), None)
+    fullest = max(order, key=lambda one: one.completed)
+    for one in order:
+        if one.carried_out and (not one.shared or one is first_share):
+            why = COUNTS
+        elif one.carried_out and first_share is not None:
+            why = f"re-run: run {first_share.run} carried it out first"
+        elif whole:
+            why = f"cut off: run {whole[0].run} carried it out"
+        elif one.completed == 0:
+            why = "cut off before a boot completed" if one.begun_ns else "not begun"
+        elif one is fullest:
+            why = COUNTS
+        else:
+            why = f"cut off: run {fullest.run} came further"
+        yield replace(one, why=why)
+
+
+def _counted(runs: Sequence[StudyRun], judged: Sequence[Execution]) -> Iterator[StudyRun]:
+    """The runs with the boots and windows of what counts; a run of which nothing counts is gone."""
+    counted: dict[str, set[str]] = {}
+    for one in judged:
+        if one.counts:
+            boots = [tries[-1].started.boot for _, tries in one.boots if tries]
+            counted.setdefault(one.run, set()).update(boots)
+    for run in runs:
+        boots_of_run = counted.get(run.run_id, set())
+        if boots_of_run:
+            yield replace(
+                run,
+                metrics=tuple(m for m in run.metrics if m.boot in boots_of_run),
+                boots=tuple(b for b in run.boots if b.started.boot in boots_of_run),
+            )
