@@ -17,7 +17,7 @@ READY := $(VENV)/.ready
 DEV_READY := $(VENV)/.ready-dev
 
 .DEFAULT_GOAL := help
-.PHONY: paper-claims help reproduce demo test lint audit audit-selftest bench bench-peers fetch-records verify-images clean
+.PHONY: coverage paper-claims help reproduce demo test lint audit audit-selftest bench bench-peers fetch-records verify-images clean
 
 help:
 	@echo 'make reproduce [PLAN=smoke-cpu] [HOST=]  run a plan, bring its records home, write the tables'
@@ -25,6 +25,7 @@ help:
 	@echo 'make audit-selftest                     spoil a healthy repository in every known way; what is noticed?'
 	@echo 'make demo                               the whole pipeline against the reference server'
 	@echo 'make test | lint | bench                for those who change this project'
+	@echo 'make coverage                           how often the intervals hold the truth, by simulation'
 	@echo 'make bench-peers                        the client beside whole benchmark tools, too'
 	@echo 'make fetch-records [HOST=]              bring records of sealed runs home'
 	@echo 'make verify-images [HOST=] [MIRROR=]    hold registry, or host, against images/images.lock.json'
@@ -45,6 +46,10 @@ audit-selftest: $(DEV_READY)
 # What \claim prints in the paper, from the records.
 paper-claims: $(READY)
 	@$(BIN)/kit claims --tex
+
+# analysis/statistics/COVERAGE.md, from its seed; under a minute.
+coverage: $(READY)
+	@$(BIN)/python -m analysis.statistics.coverage_page
 
 fetch-records: $(READY)
 	@$(BIN)/kit fetch-records --host "$$HOST"

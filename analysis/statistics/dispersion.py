@@ -1,7 +1,7 @@
 """Spread of one sample relative to its mean, and the ratio of two spreads.
 
 Invariant: intervals are two-sided and equal-tailed at the confidence that they carry. Those named
-vangel, mckay, naive and F assume normal boots; the methods that do not are named kurtosis and MAD.
+vangel, mckay, naive and F assume normal boots; kurtosis, widest and MAD do not.
 COVERAGE.md, beside this file, has how often each holds the truth under normal, bimodal and skewed
 boots. The `…_bounds` functions are the same arithmetic over many samples at once (last axis: the
 boots).
@@ -20,7 +20,7 @@ from scipy import stats
 from analysis.statistics.samples import Floats, sample
 from records.errors import FormatError
 
-CvMethod = Literal["vangel", "mckay", "naive", "kurtosis"]
+CvMethod = Literal["vangel", "mckay", "naive", "kurtosis", "widest"]
 
 # Vangel 1996: the approximation is for CV below about a third.
 _CV_BOUND = 1 / 3
@@ -82,13 +82,15 @@ def cv_interval(
 
     For others - kurtosis: the SD's interval of D. G. Bonett, Computational Statistics & Data
     Analysis 50 (2006) 775-782, which widens or narrows with the estimated kurtosis; the variance of
-    the mean and its covariance with the SD are added by the delta method. It needs five boots.
+    the mean and its covariance with the SD are added by the delta method. widest: from the lower
+    low to the higher high of vangel and kurtosis. Both need five boots.
 
-    Tables use vangel. COVERAGE.md says what that is worth where boots fall into two groups: even
-    groups make it too wide, a rare slow group makes it miss, and then kurtosis misses less.
-    FormatError for fewer than two values (kurtosis: five) or a mean not above zero.
+    Tables use vangel. By COVERAGE.md it is too wide where boots fall into two even groups, and
+    misses where one boot in eight is slow, or boots have a slow tail; there widest is the one to
+    read, and with fewer than 24 boots none is enough: a group that was not met cannot be told of.
+    FormatError for fewer than two values (kurtosis, widest: five) or a mean not above zero.
     """
-    array = sample(values, _LEAST_FOR_KURTOSIS if method == "kurtosis" else 2)
+    array = sample(values, _LEAST_FOR_KURTOSIS if method in ("kurtosis", "widest") else 2)
     mean = float(array.mean())
     if mean <= 0:
         raise FormatError(f"a mean of {mean} has no coefficient of variation")
@@ -102,7 +104,10 @@ def cv_bounds(values: Floats, confidence: float, method: CvMethod) -> tuple[Floa
     cv = np.asarray(values.std(axis=-1, ddof=1) / values.mean(axis=-1))
     if method == "kurtosis":
         return cv, *_kurtosis_bounds(values, cv, confidence)
-    low, high = expected_cv_bounds(cv, free, confidence, method)
+    low, high = expected_cv_bounds(cv, free, confidence, "vangel" if method == "widest" else method)
+    if method == "widest":
+        lower, higher = _kurtosis_bounds(values, cv, confidence)
+        return cv, np.minimum(low, lower), np.maximum(high, higher)
     return cv, low, high
 
 
@@ -111,7 +116,7 @@ def expected_cv_bounds(
 ) -> tuple[Floats, Floats]:
     """The interval around an estimate of this CV with so many degrees of freedom (n - 1).
 
-    For what is planned, where there are no values yet; all methods but kurtosis.
+    For what is planned, where there are no values yet; by kurtosis and widest there is none.
     """
     tail = (1 - confidence) / 2
     estimate = np.asarray(cv, dtype=np.float64)

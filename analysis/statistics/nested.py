@@ -59,8 +59,8 @@ def nested_effects(hosts: Sequence[ArrayLike], confidence: float = 0.95) -> Nest
     with the mean square of the host means and the harmonic mean (J. D. Thomas and R. A. Hultquist,
     Annals of Statistics 6 (1978) 582-587), which is the same where they are equal. The design is
     that of T. Kalibera and R. Jones, ISMM 2013. `variance_components` adds the total SD, the mean
-    over hosts and bounds of the share. COVERAGE.md: bimodal boots widen these intervals' errors
-    little, bimodal hosts more. FormatError for fewer than two hosts, an empty one,
+    over hosts and bounds of the share. COVERAGE.md: the host SD's interval holds under every shape
+    of boots, the boot SD's under normal ones. FormatError for fewer than two hosts, an empty one,
     no host with two boots, or boots that nowhere differ.
     """
     groups = [sample(values, 1) for values in hosts]
