@@ -41,6 +41,7 @@ VERBS = {
     "models": "The locked models; verify those that stand here.",
     "analyze": "Tables from records.",
     "figures": "Figures from records, each with its data beside it.",
+    "report": "One page of what was measured: verdicts, figures, tables, traces.",
     "audit": "Hold records, tables and claims to account.",
     "sign": "Sign a run's seal, or CHECKPOINT, with an SSH key.",
     "claims": "Every number that may be cited, recomputed from records.",

@@ -1,0 +1,128 @@
+"""Runs and hosts as the page shows them, and what of them was not used.
+
+Invariant: every boot that did not complete and every void window of these runs is here, with the
+reason that the records give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from analysis.conduct_tables import reason_text
+from analysis.reading import Boot, Run
+from analysis.report.model import RunView, UnusedView
+from analysis.report.sources import SourceBook
+from analysis.trace import RunTrace
+
+_GIB = 1 << 30
+_ABSENT = "absent"
+
+
+def run_view(run: Run, trace: RunTrace, anchor: str) -> RunView:
+    """One run. Times are the host's own real-time clock, shown in UTC and used for nothing else."""
+    facts = run.hosts[0].facts if run.hosts else {}
+    planned = [boot for boot in run.boots if boot.planned is not None]
+    done = sum(boot.outcome == "completed" for boot in planned)
+    same = trace.engine_after == trace.engine
+    digests = [
+        ("seal", trace.seal),
+        ("plan", trace.plan),
+        ("harness", trace.harness),
+        (f"engine ({trace.runtime})", trace.engine),
+        ("engine after the run", "the same" if same else trace.engine_after),
+        (f"lock images/{trace.lock}", trace.lock_digest),
+        *trace.bound.items(),
+        *[(f"model {name}", digest) for name, digest in sorted(trace.models.items())],
+    ]
+    return RunView(
+        anchor,
+        run.run_id,
+        run.started.plan.id,
+        run.started.plan.title,
+        utc(run.started.clock.realtime_ns),
+        utc(run.ended.clock.realtime_ns) if run.ended else "",
+        f"{done} of {len(planned)} boots completed",
+        run.host_id,
+        _stratum(run, facts, trace),
+        tuple(_machine(facts)),
+        tuple(digests),
+        tuple(
+            (f"{concurrency} streams", f"{error_ns / 1e6:.4f} ms")
+            for concurrency, error_ns in sorted(trace.calibrated_p99_ns.items())
+        ),
+    )
+
+
+def utc(realtime_ns: int) -> str:
+    """A reading of CLOCK_REALTIME to the minute, `2026-11-30 11:59 UTC`."""
+    at = datetime.fromtimestamp(realtime_ns // 10**9, tz=timezone.utc)
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def gpu_names(facts: Mapping[str, Any]) -> str:
+    """The GPUs of a host, `2 x NVIDIA L4`, or "no GPU"."""
+    names = [str(gpu.get("name")) for gpu in facts.get("gpus", [])]
+    counted = {name: names.count(name) for name in names}
+    shown = [f"{n} x {name}" if n > 1 else name for name, n in counted.items()]
+    return ", ".join(shown) or "no GPU"
+
+
+def unused_views(runs: Sequence[Run], sources: SourceBook) -> tuple[UnusedView, ...]:
+    """What was not used of these runs, in the order of the records."""
+    return tuple(one for run in runs for boot in run.boots for one in _unused(run, boot, sources))
+
+
+def _unused(run: Run, boot: Boot, sources: SourceBook) -> Iterator[UnusedView]:
+    started = boot.started
+    if boot.outcome != "completed":
+        cause, detail = (boot.ended.cause, boot.ended.detail) if boot.ended else ("no end", "")
+        anchor = sources.of_boot(run.run_id, started.boot, "")
+        yield UnusedView(
+            run.run_id, started.boot, started.arm, "", boot.outcome, cause, detail, anchor
+        )
+    for window in boot.windows:
+        if window.void:
+            reason = "; ".join(map(reason_text, window.void))
+            detail = "\n".join(window.ended.jit_lines) if window.ended else ""
+            id_ = window.window.id
+            anchor = sources.of_boot(run.run_id, started.boot, id_)
+            yield UnusedView(
+                run.run_id, started.boot, started.arm, id_, "void", reason, detail, anchor
+            )
+
+
+def _stratum(run: Run, facts: Mapping[str, Any], trace: RunTrace) -> tuple[tuple[str, str], ...]:
+    """What decides whether runs may be pooled, or divides them into strata."""
+    return (
+        ("plan", run.started.plan.id),
+        ("host", run.host_id),
+        ("GPU", gpu_names(facts)),
+        ("driver", trace.driver),
+        ("runtime", trace.runtime),
+    )
+
+
+def _machine(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    cpu, memory = facts.get("cpu", {}), facts.get("memory", {})
+    cores = facts.get("cores_online")
+    if cpu:
+        yield "processor", f"{cpu.get('model', '')}, {cores} cores online"
+    if memory:
+        yield "memory", f"{memory.get('total_bytes', 0) / _GIB:.1f} GiB"
+    for gpu in facts.get("gpus", []):
+        mib = gpu.get("memory_total_mib")
+        yield "GPU", f"{gpu.get('name')}" + (f", {mib} MiB" if mib else "")
+    for name, key in (
+        ("driver", "driver"),
+        ("CUDA", "cuda"),
+        ("system", "os"),
+        ("kernel", "kernel"),
+        ("container", "container"),
+        ("governor", "governor"),
+        ("Python", "python"),
+    ):
+        value = facts.get(key, _ABSENT)
+        if value != _ABSENT:
+            yield name, str(value)

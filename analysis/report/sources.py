@@ -1,0 +1,133 @@
+"""Where the numbers of the page come from: sets of journal lines, each under one anchor.
+
+Invariant: the same lines have the same anchor, however many numbers rest on them; anchors count up
+in the order in which the page first needs them, so the same records give the same page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from analysis.claiming.reading import BootRecord, Line, StudyRun
+from analysis.report.model import Origin, Source
+from analysis.trace import Trace, places
+
+_BOOT = ("boot.started", "boot.ended")
+_MEASURED_BOOT = ("boot.started", "engine.decided", "boot.ended")
+
+
+class SourceBook:
+    """Collects sources while the page is made."""
+
+    def __init__(self, runs: Mapping[str, StudyRun], root: Path, data: Mapping[str, Path]) -> None:
+        """`data`: run id -> the directory that holds the run's."""
+        self._runs = runs
+        self._root = root
+        self._data = data
+        self._found: dict[tuple[Origin, ...], Source] = {}
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """What was asked for so far, in that order."""
+        return tuple(self._found.values())
+
+    def of_row(self, row: Mapping[str, str], table: str, runs: Sequence[str]) -> str:
+        """The anchor of what a row of a table was made of, by what its cells name; "" for nothing.
+
+        `row`: column name -> text, of which run, boot, arm, window and concurrency are looked at.
+        """
+        chosen = [self._runs[run] for run in runs if row.get("run", run) == run]
+        origins: list[Origin] = []
+        for run in chosen:
+            if table == "calibration":
+                seqs = run.lines.calibrations.get(int(row["concurrency"]), [])
+                origins += self._origin(run, f"calibration, {row['concurrency']} streams", seqs)
+            elif "window" in row:
+                origins += self._windows(run, row)
+            else:
+                origins += self._boots(run, row, _BOOT if table == "boots" else _MEASURED_BOOT)
+        return self._anchor(_title(row), origins, tuple(run.run_id for run in chosen))
+
+    def of_boot(self, run_id: str, boot: str, window: str) -> str:
+        """The anchor of a boot's or a window's own lines, usable or not."""
+        run = self._runs[run_id]
+        seqs = run.lines.boot(boot, *_BOOT) + run.lines.windows.get((boot, window), [])
+        label = f"boot {boot}, window {window}" if window else f"boot {boot}"
+        return self._anchor(label, self._origin(run, label, seqs), (run_id,))
+
+    def of_lines(self, title: str, lines: Sequence[Line]) -> str:
+        """The anchor of lines that somebody else chose; "" for none."""
+        origins = [
+            one
+            for run in dict.fromkeys(line.run for line in lines)
+            for one in self._origin(self._runs[run], run, [n.seq for n in lines if n.run == run])
+        ]
+        return self._anchor(title, origins, tuple(dict.fromkeys(line.run for line in lines)))
+
+    def of_claim(self, trace: Trace) -> str:
+        """The anchor of what a claim was computed from."""
+        origins = [
+            Origin(_label(w.arm, w.boot, w.window), self._short(w.lines)) for w in trace.windows
+        ]
+        if trace.other_lines:
+            origins.append(Origin("other lines", self._short(trace.other_lines)))
+        names = sorted({(w.arm, w.window) for w in trace.windows})
+        title = "; ".join(f"arm {arm}, window {window}" for arm, window in names)
+        runs = tuple(run.run for run in trace.runs)
+        return self._anchor(title or f"study {trace.study}", origins, runs)
+
+    def _windows(self, run: StudyRun, row: Mapping[str, str]) -> Iterable[Origin]:
+        for one in run.metrics:
+            if _is(row, arm=one.arm, window=one.window, boot=one.boot):
+                seqs = run.lines.windows.get((one.boot, one.window), [])
+                seqs = [*seqs, *run.lines.boot(one.boot, *_MEASURED_BOOT)]
+                yield from self._origin(run, _label(one.arm, one.boot, one.window), seqs)
+
+    def _boots(
+        self, run: StudyRun, row: Mapping[str, str], types: tuple[str, ...]
+    ) -> Iterable[Origin]:
+        for boot in run.boots:
+            if _is(row, arm=boot.started.arm, boot=boot.started.boot):
+                seqs = run.lines.boot(boot.started.boot, *types)
+                yield from self._origin(run, _boot_label(boot), seqs)
+
+    def _origin(self, run: StudyRun, label: str, seqs: Iterable[int]) -> list[Origin]:
+        lines = [Line(run.run_id, seq) for seq in sorted(seqs)]
+        found = places(lines, self._root, self._data[run.run_id])
+        return [Origin(label, self._short(found))] if lines else []
+
+    def _short(self, found: Iterable[str]) -> tuple[str, ...]:
+        """Without the directories above the records, which are the reader's own affair."""
+        above = sorted({f"{path.parent.as_posix()}/" for path in self._data.values()})
+        return tuple(
+            next((one.removeprefix(top) for top in above if one.startswith(top)), one)
+            for one in found
+        )
+
+    def _anchor(self, title: str, origins: Iterable[Origin], runs: tuple[str, ...]) -> str:
+        key = tuple(origins)
+        if not key:
+            return ""
+        if key not in self._found:
+            self._found[key] = Source(f"s{len(self._found) + 1}", title, key, runs)
+        return self._found[key].anchor
+
+
+def _is(row: Mapping[str, str], **cells: str) -> bool:
+    return all(row.get(name, cell) == cell for name, cell in cells.items())
+
+
+def _label(arm: str, boot: str, window: str) -> str:
+    return f"arm {arm}, boot {boot}, window {window}"
+
+
+def _boot_label(boot: BootRecord) -> str:
+    return f"arm {boot.started.arm}, boot {boot.started.boot}"
+
+
+def _title(row: Mapping[str, str]) -> str:
+    named = [
+        f"{name} {row[name]}" for name in ("arm", "window", "boot", "concurrency") if name in row
+    ]
+    return ", ".join(named)

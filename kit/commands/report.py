@@ -1,0 +1,127 @@
+"""`kit report`: one page of what was measured, made from sealed runs."""
+
+from __future__ import annotations
+
+import webbrowser
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from analysis.claiming.evaluation import Evaluation, evaluate_project
+from analysis.claiming.reading import study_run
+from analysis.comparing.against_published import published_verdicts
+from analysis.figures import study_figures
+from analysis.figures.figure import Figure
+from analysis.figures.rendering import render
+from analysis.findings import Finding, parse
+from analysis.published import load_published
+from analysis.reading import Run, read_run, sealed_runs
+from analysis.report.build import Material, build, strata
+from kit.heartbeat import heartbeat
+from kit.home import Home
+from kit.options import find_records, home, json_option
+from kit.output import print_json, say
+from records.errors import FormatError, ToolMissingError, UnknownRunError
+from records.run_directory import RunDirectory
+
+_FINDINGS = Path("paper") / "findings"
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[RUN]...")
+@click.option("--out", metavar="FILE", help="Where to write it; default: build/report.html.")
+@click.option("--open", "show", is_flag=True, help="Open it in the browser.")
+@json_option
+def command(names: tuple[str, ...], out: str | None, show: bool, as_json: bool) -> None:
+    """Write one self-contained HTML page: verdicts, figures, tables, traces, findings.
+
+    RUN is a run's id or its beginning, or a path to one; default: every sealed run here that is not
+    synthetic. The page asks nothing of any network, and the same records give the same bytes. A
+    synthetic run says so everywhere on its page, build/demo/report.html.
+
+    \b
+    Example:
+      kit report
+      kit report --open
+      kit report build/demo/records/20261130T120000Z-demo-0a1b2c --out demo.html
+    """
+    here = home()
+    with heartbeat(say, "reading the records"):
+        directories = _sealed(here, names)
+        found = [(read_run(one), one) for one in directories]
+        if not names:
+            found = [(run, one) for run, one in found if not run.started.synthetic]
+        if not found:
+            raise UnknownRunError(f"no sealed run in {here.data}", remedy="kit reproduce makes one")
+        studied = {run.run_id: study_run(run, one) for run, one in found}
+    runs = tuple(run for run, _ in found)
+    synthetic = runs[0].started.synthetic
+    with heartbeat(say, "computing claims and verdicts"):
+        published = load_published(here.root)
+        evaluation = Evaluation() if synthetic else evaluate_project(here.root, here.data)
+        verdicts = published_verdicts(tuple(studied.values()), published)
+    with heartbeat(say, "drawing"):
+        figures, note = _figures(runs)
+    report = build(
+        Material(
+            runs,
+            studied,
+            {run.run_id: one.path.absolute().parent for run, one in found},
+            verdicts,
+            figures,
+            note,
+            () if synthetic else _findings(here),
+            evaluation,
+            here.root,
+            here.data,
+        )
+    )
+    from analysis.report.page import page  # the template engine is this verb's alone
+
+    target = Path(out) if out else here.out / ("demo/report.html" if synthetic else "report.html")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    data = page(report)
+    target.write_bytes(data)
+    if as_json:
+        print_json({"file": str(target), "bytes": len(data), "runs": [run.run_id for run in runs]})
+    else:
+        say(f"written: {target} ({len(data) / 1000:.0f} kB)")
+    if show:
+        webbrowser.open(target.absolute().as_uri())
+
+
+def _sealed(here: Home, names: Sequence[str]) -> list[RunDirectory]:
+    if not names:
+        return list(sealed_runs(here.data))
+    found = [find_records(here, name) for name in names]
+    for one in found:
+        if not one.is_sealed:
+            raise UnknownRunError(
+                f"run {one.path.name} is not sealed: it has not ended",
+                remedy=f"kit reproduce --run {one.path.name}",
+            )
+    return found
+
+
+def _figures(runs: Sequence[Run]) -> tuple[tuple[tuple[str, Figure, bytes], ...], str]:
+    """The figures of each stratum as SVG; or none, and why."""
+    drawn = []
+    for group in strata(sorted(runs, key=lambda run: run.run_id)):
+        for figure in study_figures(group):
+            try:
+                svg = b"" if figure.absent else render(figure, "svg")
+            except ToolMissingError as error:
+                return (), f"No figures on this page: {error.message}. Try: {error.remedy}."
+            drawn.append((group[0].started.plan.id, figure, svg))
+    return tuple(drawn), ""
+
+
+def _findings(here: Home) -> tuple[Finding, ...]:
+    found = []
+    for path in sorted((here.root / _FINDINGS).glob("F*.md")):
+        try:
+            found.append(parse(path.read_text(encoding="utf-8")))
+        except FormatError as error:
+            raise FormatError(f"{path}: {error.message}", remedy="kit audit") from error
+    return tuple(found)
