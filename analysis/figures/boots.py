@@ -24,25 +24,30 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 _MOST_PANELS = 3
-_SPREAD = 0.16  # how far the dots of one arm stand apart, in rows
-_INTERVAL_BELOW = 0.33
+_QUANTITIES = (
+    ("output", "tok_per_s", "output (tok/s)"),
+    ("acceptance", "tok_per_step", "acceptance length (tok/step)"),
+)
+_SPREAD = 0.15  # how far the dots of one arm stand apart, in rows
+_INTERVAL_BELOW = 0.36
 
 
 def boots_figure(metrics: Sequence[WindowMetrics]) -> Figure:
     """Dots of output throughput and acceptance length, with the mean and its interval below."""
     data = boots_data(metrics)
-    arms = {row[0] for row in data.rows}
+    arms = {row[1] for row in data.rows}
     return Figure(
         "boots",
         "Every boot, by arm and window",
         "Each marker is one boot: output throughput (top) and acceptance length (bottom), in a "
-        "panel for each window. The bar below the markers is their mean with the 95 % interval of "
-        "Student's t, drawn from three boots on; with two groups of boots read the markers, not "
-        "the bar. Arms without speculation have no acceptance length.",
+        "panel for each window; the boots of an arm in their order from top to bottom. The bar "
+        "below the markers is their mean with the 95 % interval of Student's t, drawn from three "
+        "boots on; with two groups of boots read the markers, not the bar. Arms without "
+        "speculation have no acceptance length.",
         "Dot plots. Rows are arms, columns are windows; the upper panels show tokens per second, "
         "the lower ones tokens per step, one marker a boot.",
         data,
-        (WIDE, 1.0 + 2 * (0.35 + 0.3 * max(len(arms), 2))),
+        (WIDE, 0.9 + 2 * (0.3 + 0.26 * max(len(arms), 2))),
         draw_boots,
         absent="" if data.rows else "no usable window in these records",
     )
@@ -113,11 +118,12 @@ def draw_boots(canvas: Canvas, data: Table) -> None:
     rows = rows_of(data)
     windows = dict(list(grouped(rows, "window").items())[:_MOST_PANELS])
     arms = sorted({row["arm"] for row in rows})
-    axes = canvas.subplots(2, len(windows), squeeze=False, sharey=True)
-    quantities = (
-        ("output", "tok_per_s", "output (tok/s)"),
-        ("acceptance", "tok_per_step", "acceptance length (tok/step)"),
-    )
+    quantities = [
+        quantity
+        for quantity in _QUANTITIES
+        if any(row[f"{quantity[0]}_{quantity[1]}"] is not None for row in rows)
+    ]
+    axes = canvas.subplots(len(quantities), len(windows), squeeze=False, sharey=True)
     for across, (window, group) in enumerate(windows.items()):
         axes[0][across].set_title(f"window {window}")
         for down, (name, unit, label) in enumerate(quantities):
@@ -134,7 +140,7 @@ def _panel(axis: Axes, arms: Sequence[str], rows: Sequence[Row], name: str, unit
             axis.text(
                 0.02,
                 place,
-                "none",
+                "no acceptance length",
                 color=GREY,
                 va="center",
                 transform=axis.get_yaxis_transform(),

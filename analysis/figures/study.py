@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from analysis.figures.boots import boots_figure
+from analysis.figures.calibration import calibration_figure
+from analysis.figures.decisions import decisions_figure
 from analysis.figures.figure import Figure
+from analysis.figures.gaps import gaps_figure
+from analysis.figures.goodput import goodput_figure
+from analysis.figures.timeline import timeline_figure
+from analysis.figures.variance import variance_figure
 from analysis.frames import require_one_kind
 from analysis.metrics import run_metrics
 from analysis.reading import Run
@@ -24,7 +30,15 @@ def study_figures(runs: Sequence[Run]) -> list[Figure]:
     require_one_kind(runs)
     ordered = sorted(runs, key=lambda run: run.run_id)
     metrics = [m for run in ordered for m in run_metrics(run)]
-    figures = [boots_figure(metrics)]
+    figures = [
+        decisions_figure(ordered),
+        boots_figure(metrics),
+        variance_figure(ordered, metrics),
+        gaps_figure(ordered),
+        goodput_figure(metrics),
+        calibration_figure(ordered),
+        timeline_figure(ordered),
+    ]
     if ordered and ordered[0].started.synthetic:
         return [_marked(figure) for figure in figures]
     return figures

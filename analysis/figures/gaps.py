@@ -1,0 +1,155 @@
+"""Step gaps as distributions, and beneath them how many tokens each chunk carried.
+
+Invariant: the two stand together, because a gap says nothing of speed until one knows what came
+with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analysis.definitions.columns import NS_PER_MS
+from analysis.figures.figure import Figure
+from analysis.figures.rows import Row, grouped, pairs, rows_of
+from analysis.figures.style import WIDE, looks
+from analysis.reading import Run
+from analysis.table import Column, Table, number, words
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+_GAP, _TOKENS = "step gap", "tokens per chunk"
+# Shares in percent at which the distribution is told: each whole one, and the upper tail.
+_SHARES = (*range(100), 99.5, 99.9, 100)
+_SHOWN_SHARE = 99
+
+_Numbers = NDArray[np.int64]
+
+
+def gaps_figure(runs: Sequence[Run]) -> Figure:
+    """Cumulative distribution of step gaps and shares of chunk sizes, by arm and window."""
+    data = gaps_data(runs)
+    return Figure(
+        "step-gaps",
+        "Step gaps, and the tokens that come with each",
+        "Above: the share of step gaps that are at most so long, all boots of an arm together, "
+        "requests of the ramp left out; the axis ends at the greatest 99th percentile, the rest of "
+        "the tail is in the data. Below: how many tokens a chunk carried. A step of speculation "
+        "sends all its tokens in one chunk, so an arm whose gaps are longer may be the faster one.",
+        "Line plots above bar charts, a column for each window. The lines are cumulative "
+        "distributions of step gaps in milliseconds by arm; the bars are shares of chunks with "
+        "one, two, three and more tokens by arm.",
+        data,
+        (WIDE, 3.9),
+        draw_gaps,
+        absent="" if data.rows else "no usable window with two chunks in a request",
+    )
+
+
+def gaps_data(runs: Sequence[Run]) -> Table:
+    """Quantiles of the gaps (share: cumulative) and shares of chunk sizes, by window and arm."""
+    gaps, sizes = _gathered(runs)
+    rows = []
+    for window, arm in sorted(gaps):
+        pooled = np.concatenate(gaps[window, arm]) / NS_PER_MS
+        if pooled.size:
+            points = np.percentile(pooled, _SHARES)
+            rows += [
+                (window, arm, _GAP, number(float(point), 3), "ms", number(share, 2))
+                for share, point in zip(_SHARES, points, strict=True)
+            ]
+        counts = np.bincount(np.concatenate(sizes[window, arm]))
+        rows += [
+            (window, arm, _TOKENS, str(size), "tokens", number(100 * count / counts.sum(), 2))
+            for size, count in enumerate(counts.tolist())
+            if count
+        ]
+    return Table(
+        "step-gaps",
+        "Step gaps, and tokens per chunk, by window and arm",
+        (
+            "Step gap: share of gaps of at most this value (linear between order statistics).",
+            "Tokens per chunk: share of chunks with exactly so many tokens.",
+            "Completed requests outside the ramp of usable windows, boots of an arm together.",
+        ),
+        (
+            *words("window", "arm", "quantity"),
+            Column("value"),
+            *words("unit"),
+            Column("share", "%"),
+        ),
+        tuple(rows),
+    )
+
+
+def _gathered(
+    runs: Sequence[Run],
+) -> tuple[dict[tuple[str, str], list[_Numbers]], dict[tuple[str, str], list[_Numbers]]]:
+    gaps: dict[tuple[str, str], list[_Numbers]] = {}
+    sizes: dict[tuple[str, str], list[_Numbers]] = {}
+    for run in runs:
+        for boot in run.boots:
+            for measured in boot.usable_windows:
+                steady = measured.requests.for_latency
+                if steady.chunk_ns.size:
+                    key = (measured.window.id, boot.started.arm)
+                    gaps.setdefault(key, []).append(steady.gaps_ns())
+                    sizes.setdefault(key, []).append(steady.chunk_tokens)
+    return gaps, sizes
+
+
+def draw_gaps(canvas: Canvas, data: Table) -> None:
+    """Distributions above, chunk sizes below, one column a window, one legend for all."""
+    rows = rows_of(data)
+    arms = sorted({row["arm"] for row in rows})
+    windows = grouped(rows, "window")
+    axes = canvas.subplots(2, len(windows), squeeze=False)
+    for across, (window, group) in enumerate(windows.items()):
+        by_quantity = grouped(group, "quantity")
+        above, below = axes[0][across], axes[1][across]
+        above.set_title(f"window {window}")
+        _distributions(above, arms, by_quantity.get(_GAP, []))
+        _sizes(below, arms, by_quantity.get(_TOKENS, []))
+        above.set_xlabel("step gap (ms)")
+        below.set_xlabel("tokens per chunk")
+    axes[0][0].set_ylabel("gaps at most (%)")
+    axes[1][0].set_ylabel("chunks (%)")
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    canvas.legend(handles, labels, loc="outside lower center", ncols=min(len(arms), 4))
+
+
+def _distributions(axis: Axes, arms: Sequence[str], rows: Sequence[Row]) -> None:
+    look = looks(arms)
+    by_arm = grouped(rows, "arm")
+    for arm in arms:
+        xs, ys = pairs(by_arm.get(arm, []), "value", "share_percent")
+        axis.plot(
+            xs, ys, label=arm, color=look[arm].colour, linestyle=look[arm].dashes,
+            marker=look[arm].marker, markevery=(10, 20),
+        )  # fmt: skip
+    ends = [row["value"] for row in rows if row["share_percent"] == _SHOWN_SHARE]
+    if ends:
+        axis.set_xlim(0, 1.08 * max(ends))
+    axis.set_ylim(0, 100)
+
+
+def _sizes(axis: Axes, arms: Sequence[str], rows: Sequence[Row]) -> None:
+    look = looks(arms)
+    by_arm = grouped(rows, "arm")
+    width = 0.8 / max(len(arms), 1)
+    for place, arm in enumerate(arms):
+        xs, ys = pairs(by_arm.get(arm, []), "value", "share_percent")
+        shift = (place - (len(arms) - 1) / 2) * width
+        axis.bar(
+            [x + shift for x in xs], ys, width, color=look[arm].colour, hatch=look[arm].hatch,
+            edgecolor="white", linewidth=0.3,
+        )  # fmt: skip
+    if rows:
+        axis.set_xticks(range(1, int(max(row["value"] for row in rows)) + 1))
+    axis.set_ylim(0, 100)
+    axis.grid(axis="x", visible=False)

@@ -1,0 +1,218 @@
+"""Boots over time: starting, warming up, the windows, what voided them, and the GPU's clocks.
+
+Invariant: each span lies where the harness's own clock put it, in seconds from the boot's start;
+clock samples are evenly spaced within their window, since only their order is recorded.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from analysis.figures.figure import Figure
+from analysis.figures.rows import Row, grouped, rows_of
+from analysis.figures.style import MARK, WIDE
+from analysis.reading import Boot, MeasuredWindow, Run
+from analysis.table import MISSING, Column, Table, number, words
+from records.schema import WindowEnded
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+_S = 1e9
+_MOST_BOOTS = 16
+_START, _WARM, _WINDOW, _VOID, _CLOCK = "start", "warm-up", "window", "void window", "SM clock"
+_FILLS = {
+    _START: ("#999999", ""),
+    _WARM: ("#E69F00", "////"),
+    _WINDOW: ("#56B4E9", ""),
+    _VOID: ("#FFFFFF", "xxxx"),
+}
+_ROW_IN = 0.22
+_NOTE_WIDTH = 44
+
+_Cells = tuple[str, ...]
+
+
+def timeline_figure(runs: Sequence[Run]) -> Figure:
+    """A bar for each boot, with its parts; beneath it the clocks where the host shows any."""
+    data = timeline_data(runs)
+    boots = {row[:2] for row in data.rows}
+    clocks = any(row[3] == _CLOCK for row in data.rows)
+    return Figure(
+        "timeline",
+        "Boots over time",
+        "One bar a boot, from its start: until the engine answered, warm-up, and the windows by "
+        "name. Crossed windows are void. Beside the bar: kernels compiled in warm-up and inside "
+        "windows, and what ended a boot early. Below, where the host has a GPU, its SM clock over "
+        "the windows, one dot a sample. Of many boots those of the first block are shown and those "
+        "that had trouble.",
+        "Horizontal bars, one a boot, each divided into start, warm-up and windows, in seconds "
+        "since the boot's start.",
+        data,
+        (WIDE, 0.9 + _ROW_IN * max(len(boots), 2) + (1.3 if clocks else 0)),
+        draw_timeline,
+        absent="" if data.rows else "no boot in these records",
+    )
+
+
+def timeline_data(runs: Sequence[Run]) -> Table:
+    """One row a span, and one a clock sample."""
+    chosen = _chosen([(run, boot) for run in runs for boot in run.boots])
+    rows = [cells for run, boot in chosen for cells in _spans(run, boot)]
+    return Table(
+        "timeline",
+        "Boots over time",
+        (
+            "Seconds from the start of each boot.",
+            "Compiled: kernels compiled by the engine's JIT in the span, as its log tells.",
+        ),
+        (
+            *words("run", "boot", "arm", "what", "window"),
+            Column("from", "s"),
+            Column("to", "s"),
+            Column("compiled"),
+            Column("clock", "MHz"),
+            *words("note"),
+        ),
+        tuple(rows),
+    )
+
+
+def _chosen(boots: Sequence[tuple[Run, Boot]]) -> list[tuple[Run, Boot]]:
+    if len(boots) <= _MOST_BOOTS:
+        return list(boots)
+    first = {id(boot) for _, boot in boots if boot.planned is not None and boot.planned.block == 1}
+    trouble = {
+        id(boot)
+        for _, boot in boots
+        if boot.outcome != "completed" or any(window.void for window in boot.windows)
+    }
+    kept = [one for one in boots if id(one[1]) in first | trouble]
+    return (kept or list(boots))[:_MOST_BOOTS]
+
+
+def _spans(run: Run, boot: Boot) -> Iterator[_Cells]:
+    head = (run.run_id, boot.started.boot, boot.started.arm)
+    zero = boot.started.clock.monotonic_ns
+    ended = "" if boot.ended is None or boot.outcome == "completed" else boot.ended.cause
+    cause = f"{boot.outcome}: {ended}" if ended else MISSING
+    answered = boot.healthy.after_ns if boot.healthy else 0
+    yield _span(head, _START, "", (0, answered), MISSING, cause)
+    if boot.warmed is not None:
+        compiled = str(sum(boot.warmed.jit_lines))
+        yield _span(head, _WARM, "", (answered, answered + boot.warmed.elapsed_ns), compiled)
+    for window in boot.windows:
+        if window.ended is not None:
+            yield from _window(head, window, window.ended, zero)
+
+
+def _window(
+    head: _Cells, window: MeasuredWindow, ended: WindowEnded, zero: int
+) -> Iterator[_Cells]:
+    begun_ns, length = ended.start_ns - zero, ended.report.wall_ns
+    what = _VOID if window.void else _WINDOW
+    compiled = str(len(ended.jit_lines))
+    note = "; ".join(window.void) or MISSING
+    yield _span(head, what, window.window.id, (begun_ns, begun_ns + length), compiled, note)
+    for trace in _traces(ended.facts):
+        samples = trace.get("sm_clock_mhz", [])
+        for place, mhz in enumerate(samples):
+            at = number((begun_ns + length * (place + 0.5) / len(samples)) / _S, 3)
+            clock = MISSING if mhz < 0 else str(mhz)
+            gpu = str(trace.get("uuid", MISSING))
+            yield (*head, _CLOCK, window.window.id, at, at, MISSING, clock, gpu)
+
+
+def _traces(facts: dict[str, Any]) -> list[dict[str, Any]]:
+    gpu = facts.get("gpu", {})
+    found: list[dict[str, Any]] = gpu.get("traces", []) if isinstance(gpu, dict) else []
+    return found
+
+
+def _span(
+    head: _Cells, what: str, window: str, at: tuple[int, int], compiled: str, note: str = MISSING
+) -> _Cells:
+    start, end = (number(ns / _S, 3) for ns in at)
+    return (*head, what, window or MISSING, start, end, compiled, MISSING, note)
+
+
+def draw_timeline(canvas: Canvas, data: Table) -> None:
+    """Bars above, clocks below on the same axis of time."""
+    rows = rows_of(data)
+    bars = [row for row in rows if row["what"] != _CLOCK]
+    clocks = [row for row in rows if row["what"] == _CLOCK and row["clock_mhz"] is not None]
+    for row in rows:
+        row["label"] = _label(row, len({one["run"] for one in rows}))
+    boots = grouped(bars, "label")
+    ratios = (max(len(boots), 2) * _ROW_IN, 1.2)
+    if clocks:
+        above, below = canvas.subplots(2, 1, sharex=True, height_ratios=ratios)
+        _clocks(below, clocks)
+        below.set_xlabel("time since the boot's start (s)")
+    else:
+        above = canvas.subplots()
+        above.set_xlabel("time since the boot's start (s)")
+    end = max((row["to_s"] for row in bars), default=1.0) or 1.0
+    noted = False
+    for place, group in enumerate(boots.values()):
+        noted |= _boot(above, place, group, end)
+    above.set_yticks(range(len(boots)), list(boots))
+    above.set_ylim(len(boots) - 0.4, -0.6)
+    above.set_xlim(0, (1.45 if noted else 1.02) * end)
+    above.grid(axis="y", visible=False)
+    from matplotlib.patches import Patch  # the caller has it imported already
+
+    kinds = {row["what"] for row in bars}
+    handles = [
+        Patch(facecolor=fill, hatch=hatch, edgecolor="black", linewidth=0.4, label=what)
+        for what, (fill, hatch) in _FILLS.items()
+        if what in kinds
+    ]
+    canvas.legend(handles=handles, loc="outside upper left", ncols=len(handles))
+
+
+def _label(row: Row, runs: int) -> str:
+    """The boot's id; of several runs with the run's time and mark, which tell runs apart."""
+    if runs == 1:
+        return str(row["boot"])
+    day, _, rest = str(row["run"]).partition("T")
+    return f"{row['boot']}\n({day} {rest[:6]} {rest.rpartition('-')[2]})"
+
+
+def _boot(axis: Axes, place: int, rows: Sequence[Row], end: float) -> bool:
+    """Draw one boot; whether there was something to say beside it."""
+    notes = []
+    for row in rows:
+        fill, hatch = _FILLS[row["what"]]
+        length = row["to_s"] - row["from_s"]
+        axis.barh(
+            place, length, left=row["from_s"], height=0.7, color=fill, hatch=hatch,
+            edgecolor="black", linewidth=0.4,
+        )  # fmt: skip
+        if row["what"] in (_WINDOW, _VOID) and length > 0.05 * end:
+            axis.text(
+                row["from_s"] + length / 2, place, row["window"], ha="center", va="center",
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1}
+                if row["what"] == _VOID else None,
+            )  # fmt: skip
+        if row["compiled"]:
+            notes.append(f"{row['compiled']} compiled in {row['what']}")
+        if row["what"] == _START and row["note"] != MISSING:
+            notes.append(row["note"])
+    if notes:
+        last = max(row["to_s"] for row in rows)
+        said = textwrap.shorten("; ".join(notes), _NOTE_WIDTH, placeholder=" …")
+        axis.text(last + 0.01 * end, place, said, va="center", color=MARK)
+    return bool(notes)
+
+
+def _clocks(axis: Axes, rows: Sequence[Row]) -> None:
+    axis.plot(
+        [row["from_s"] for row in rows], [row["clock_mhz"] for row in rows], linestyle="none",
+        marker="o", markersize=2.5, color="#0072B2", alpha=0.5, markeredgewidth=0,
+    )  # fmt: skip
+    axis.set_ylabel("SM clock (MHz)")
+    axis.margins(y=0.15)
