@@ -15,14 +15,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV_READY := $(VENV)/.ready-dev
+DRAW_READY := $(VENV)/.ready-draw
 
 .DEFAULT_GOAL := help
-.PHONY: coverage paper-claims help reproduce demo test lint audit audit-selftest bench bench-peers fetch-records verify-images clean
+.PHONY: report coverage paper-claims help reproduce demo test lint audit audit-selftest bench bench-peers fetch-records verify-images clean
 
 help:
 	@echo 'make reproduce [PLAN=smoke-cpu] [HOST=]  run a plan, bring its records home, write the tables'
 	@echo 'make audit                              hold every record and table to account'
 	@echo 'make audit-selftest                     spoil a healthy repository in every known way; what is noticed?'
+	@echo 'make report                             one page of what was measured: build/report.html'
 	@echo 'make demo                               the whole pipeline against the reference server'
 	@echo 'make test | lint | bench                for those who change this project'
 	@echo 'make coverage                           how often the intervals hold the truth, by simulation'
@@ -42,6 +44,9 @@ audit: $(READY)
 
 audit-selftest: $(DEV_READY)
 	@$(BIN)/python -m tests.audit.tamper.selftest
+
+report: $(DRAW_READY)
+	@$(BIN)/kit report
 
 # What \claim prints in the paper, from the records.
 paper-claims: $(READY)
@@ -97,4 +102,10 @@ $(READY): pyproject.toml | $(VENV)/bin/python
 $(DEV_READY): pyproject.toml | $(VENV)/bin/python
 	@echo 'installing the local tool and its checks into $(VENV)' >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(READY) $(DRAW_READY)
+
+# What figures need, too.
+$(DRAW_READY): pyproject.toml | $(VENV)/bin/python
+	@echo 'installing the local tool and what it draws with into $(VENV)' >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[figures]'
 	@touch $@ $(READY)
