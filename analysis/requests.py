@@ -136,6 +136,9 @@ class RequestGatherer:
         self._merged_at: list[Ints] = []
         self.chunks = 0
 
+    def __len__(self) -> int:
+        return len(self._outcome)
+
     def add(self, requests: list[dict[str, Any]]) -> None:
         """Take one batch. FormatError where a request does not have exactly the known keys."""
         for request in requests:

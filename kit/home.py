@@ -70,6 +70,11 @@ class Home:
         return self.path / "runs"
 
     @property
+    def cache(self) -> Path:
+        """Requests of large runs, as they were read once; named by seal."""
+        return self.path / "cache"
+
+    @property
     def jobs(self) -> Path:
         """The job files, one a run."""
         return self.path / "jobs"

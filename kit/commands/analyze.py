@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from analysis.publish import studies, write_studies
-from analysis.reading import read_run, sealed_runs
+from analysis.reading import sealed_runs
+from analysis.streaming.large_run import read_run_in_batches
 from analysis.table import as_object
 from kit.commands.study_text import shown_text
 from kit.heartbeat import heartbeat
@@ -23,7 +24,7 @@ def command(names: tuple[str, ...], paper: bool, as_json: bool) -> None:
 
     RUN is a run's id or its beginning, or a path to one; default: every sealed run here that is not
     synthetic. The chain of each run is verified first. Runs of one plan, harness, engine and host
-    are also pooled.
+    are also pooled. A large run is kept in .kit/cache, too, in a form that is faster to read again.
 
     \b
     Example:
@@ -33,9 +34,9 @@ def command(names: tuple[str, ...], paper: bool, as_json: bool) -> None:
     """
     here = home()
     with heartbeat(say, "reading the records"):
-        runs = [read_run(find_records(here, name)) for name in names]
+        runs = [read_run_in_batches(find_records(here, name), here.cache) for name in names]
         if not names:
-            found = [read_run(directory) for directory in sealed_runs(here.data)]
+            found = [read_run_in_batches(one, here.cache) for one in sealed_runs(here.data)]
             runs = [run for run in found if not run.started.synthetic]
     if not runs:
         raise UnknownRunError(f"no sealed run in {here.data}", remedy="kit reproduce makes one")

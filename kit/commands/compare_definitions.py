@@ -7,7 +7,7 @@ from tabulate import tabulate
 
 from analysis.definitions import definition
 from analysis.measure_tables import definitions_table
-from analysis.reading import read_run
+from analysis.streaming.large_run import read_run_in_batches
 from analysis.table import as_object
 from kit.heartbeat import heartbeat
 from kit.options import find_records, home, json_option
@@ -27,8 +27,9 @@ def command(run: str, as_json: bool) -> None:
       kit compare-definitions
       kit compare-definitions 20261130T115921Z --json
     """
+    here = home()
     with heartbeat(say, "reading the records"):
-        table = definitions_table([read_run(find_records(home(), run))])
+        table = definitions_table([read_run_in_batches(find_records(here, run), here.cache)])
     sources = {row[-1]: definition(row[-1]).source for row in table.rows}
     if as_json:
         print_json({**as_object(table), "sources": sources})
