@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from analysis.reading import Boot, Run
 from analysis.table import MISSING, Column, Table, number, words
+from records.plan import boot_order
 
 _DECISIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("target backend", ("target", "backend")),
@@ -66,11 +67,11 @@ def boots_table(runs: Sequence[Run]) -> Table:
     rows = []
     for arm, boots in _by_arm(runs).items():
         planned = [b for b in boots if b.planned is not None]
-        windows = [w for b in planned for w in b.windows]
+        windows = [w for b in planned for w in b.windows if not w.window.by_peer]
         rows.append(
             (
                 arm,
-                str(sum(_blocks(run) for run in runs if arm in _arm_ids(run))),
+                str(sum(_planned(run, arm) for run in runs)),
                 *[
                     _count(planned, outcome)
                     for outcome in ("completed", "failed", "interrupted", "open")
@@ -209,13 +210,14 @@ def _by_arm(runs: Sequence[Run]) -> dict[str, list[Boot]]:
     return dict(sorted(boots.items()))
 
 
-def _blocks(run: Run) -> int:
-    """How many blocks the run was to carry out: several hosts may share a plan's."""
-    return len(run.started.blocks) or run.started.plan.blocks
+def _planned(run: Run, arm: str) -> int:
+    """How many boots of the arm the run was to carry out: several hosts may share a plan's blocks.
 
-
-def _arm_ids(run: Run) -> set[str]:
-    return {arm.id for arm in run.started.plan.arms}
+    Blocks that it left out, as its host went back, were not begun.
+    """
+    left_out = run.ended.left_out if run.ended else ()
+    boots = boot_order(run.started.plan, run.started.blocks)
+    return sum(boot.arm == arm and boot.block not in left_out for boot in boots)
 
 
 def _count(boots: Sequence[Boot], outcome: str) -> str:

@@ -132,7 +132,14 @@ class Boot:
         """
         if self.planned is None or self.outcome != "completed":
             return []
-        return [w for w in self.windows if not w.void]
+        return [w for w in self.windows if not w.void and not w.window.by_peer]
+
+    @property
+    def peer_windows(self) -> list[MeasuredWindow]:
+        """What other clients measured on this boot; for the comparison of clients alone."""
+        if self.planned is None or self.outcome != "completed":
+            return []
+        return [w for w in self.windows if not w.void and w.window.by_peer]
 
 
 @dataclass(slots=True, eq=False)

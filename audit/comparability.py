@@ -25,6 +25,12 @@ _FACTORS: Mapping[str, tuple[str, ...]] = {
     ),
     "kv": ("target.kv_cache_dtype", "draft.kv_cache_dtype"),
     "graphs": ("cudagraph_effective", "enforce_eager", "compile_cache.state"),
+    "backend": (
+        "target.backend",
+        "target.flash_attention_version",
+        "draft.backend",
+        "draft.flash_attention_version",
+    ),
     "target_backend": ("target.backend", "target.flash_attention_version"),
     "draft_backend": ("draft.backend", "draft.flash_attention_version"),
     "cache": ("compile_cache.state",),

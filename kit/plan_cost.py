@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
 
-from records.plan import Arm, Plan
+from records.plan import Arm, Plan, boot_order
 
 # Assumed, not measured: layers are unpacked one after another, at this rate of compressed bytes.
 _UNPACK_BYTES_PER_S = 150_000_000
@@ -75,7 +75,7 @@ def cost_of(plan: Plan, tariff: Tariff) -> Cost:
     unpack_s = -(-tariff.layers_bytes // _UNPACK_BYTES_PER_S)
     models_s = -(-tariff.models_bytes * 8 // bits_per_s)
     calibration_s = _calibration_s(plan)
-    boots = len(plan.arms) * plan.blocks
+    boots = len(boot_order(plan))
     primes = sum(arm.cache == "warm" for arm in plan.arms)
     windows = boots * len(plan.windows)
     return Cost(
@@ -96,7 +96,8 @@ def _arm(plan: Plan, arm: Arm) -> ArmCost:
     estimates = plan.estimates
     per_boot_s = estimates.boot_s + len(plan.windows) * estimates.window_s
     first_s = estimates.first_boot_s if arm.cache == "warm" else 0
-    return ArmCost(arm.id, plan.blocks, plan.blocks * per_boot_s + first_s)
+    boots = len(arm.blocks) or plan.blocks
+    return ArmCost(arm.id, boots, boots * per_boot_s + first_s)
 
 
 def _concurrencies(plan: Plan) -> set[int]:

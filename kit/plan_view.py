@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from records.decode import to_object
@@ -11,11 +12,41 @@ from records.plan import Plan, boot_order
 
 def expected_s(plan: Plan) -> int:
     """Seconds from the first boot to the seal, by the plan's own estimates."""
-    estimates = plan.estimates
-    boots = len(boot_order(plan))
-    primes = sum(arm.cache == "warm" for arm in plan.arms)
-    per_boot = estimates.boot_s + estimates.window_s * len(plan.windows)
-    return boots * per_boot + primes * estimates.first_boot_s
+    return len(boot_order(plan)) * boot_s(plan) + primes(plan) * plan.estimates.first_boot_s
+
+
+def boot_s(plan: Plan) -> int:
+    """Seconds of a boot with its windows."""
+    return plan.estimates.boot_s + plan.estimates.window_s * len(plan.windows)
+
+
+def primes(plan: Plan, blocks: Sequence[int] = ()) -> int:
+    """How many unmeasured boots fill the caches of the warm arms of these blocks, or of all."""
+    arms = {boot.arm for boot in boot_order(plan, tuple(blocks))}
+    return sum(arm.cache == "warm" for arm in plan.arms if arm.id in arms)
+
+
+def lease_text(plan: Plan, minutes: int) -> Iterator[str]:
+    """Which of the plan's blocks a host holds that is there for so long, from the first on.
+
+    Setup and boots by the plan's estimates. With a cache that was carried along, one boot takes
+    the place of those that fill it.
+    """
+    setup_s, per_boot_s, first_s = plan.estimates.setup_s, boot_s(plan), plan.estimates.first_boot_s
+    for what, carried in (("an empty cache", False), ("a carried cache", True)):
+        held: list[int] = []
+        boots = took_s = 0
+        for block in range(1, plan.blocks + 1):
+            fresh = boots + len(plan.arms_in(block))
+            filling = min(1, primes(plan)) * per_boot_s if carried else 0
+            if not carried:
+                filling = primes(plan, [*held, block]) * first_s
+            total_s = setup_s + filling + fresh * per_boot_s
+            if total_s > minutes * 60:
+                break
+            held, boots, took_s = [*held, block], fresh, total_s
+        told = f"blocks 1-{held[-1]}" if len(held) > 1 else "block 1" if held else "no block"
+        yield f"{minutes} minutes, {what}: {told}, {boots} boots, {took_s} s of {minutes * 60}"
 
 
 def window_text(window: Window) -> str:

@@ -6,20 +6,19 @@ out is refused at the file's end where the bytes are not the manifest's.
 
 from __future__ import annotations
 
-import io
 import os
 import tarfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from records.bundle import MANIFEST, Content, Manifest, Part
 from records.digest import Digest
 from records.errors import BundleDamagedError, BundleIncompleteError
+from records.parts import open_parts
 
-_BLOCK_BYTES = 1 << 20
 _SHOWN = 6
 
 # Called with a file of the manifest and its bytes, to be read to the end.
@@ -69,7 +68,7 @@ def read_contents(directory: Path, manifest: Manifest, take: Take) -> None:
     Call `require_parts` before: this trusts the parts.
     """
     with (
-        io.BufferedReader(_Parts(directory, manifest), _BLOCK_BYTES) as stream,
+        open_parts([directory / part.name for part in manifest.parts]) as stream,
         _told_as_damage(),
         tarfile.open(fileobj=stream, mode="r|") as archive,
     ):
@@ -126,40 +125,6 @@ def _look(directory: Path, part: Part) -> str | None:
 def _carry(*names: str) -> str:
     shown = ", ".join(names[:_SHOWN])
     return f"carry {shown} anew, then the same command again"
-
-
-class _Parts(io.RawIOBase):
-    """The parts one after the other, as one file to read from."""
-
-    def __init__(self, directory: Path, manifest: Manifest) -> None:
-        super().__init__()
-        self._paths: Iterator[Path] = (directory / part.name for part in manifest.parts)
-        self._file: IO[bytes] | None = None
-
-    def readable(self) -> bool:
-        """True."""
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        """Fill the buffer from the current part; the next one where it has ended."""
-        while True:
-            if self._file is None:
-                path = next(self._paths, None)
-                if path is None:
-                    return 0
-                self._file = path.open("rb", buffering=0)
-            block = self._file.read(len(buffer))
-            if block:
-                buffer[: len(block)] = block
-                return len(block)
-            self._file.close()
-            self._file = None
-
-    def close(self) -> None:
-        """Close the current part too."""
-        if self._file is not None:
-            self._file.close()
-        super().close()
 
 
 @contextmanager

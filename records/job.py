@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from records.cache_listing import CacheBinding
 from records.digest import Digest
 from records.plan import Plan, require_blocks
 
@@ -49,6 +50,8 @@ class Job:
     leave both to the kernel. `blocks`: those of the plan's blocks that this run is to carry out,
     empty for all. `place`: a salted name of where the host was reached, "" where it was this
     machine. `private_names`: what must not reach a record besides what the host knows of itself.
+    `ends_unix_s`: when the host goes back, 0 where that is not known; no block is begun that would
+    not end before. `cache`: the warm cache that was carried to the host, None where none was.
     """
 
     run_id: str
@@ -64,6 +67,8 @@ class Job:
     blocks: tuple[int, ...] = ()
     place: str = ""
     private_names: tuple[str, ...] = ()
+    ends_unix_s: int = 0
+    cache: CacheBinding | None = None
 
     def __post_init__(self) -> None:
         require_blocks(self.plan, self.blocks)

@@ -17,6 +17,8 @@ LOAD_KINDS = ("closed", "constant", "poisson", "burst")
 PROMPT_FILES = ("jsonl", "spec-bench", "sharegpt")
 PROMPT_SOURCES = ("builtin", *PROMPT_FILES, "random")
 ENDPOINTS = ("completions", "chat")
+# Who measures a window: the kit's own client, or a plain one, to be held against it.
+CLIENTS = ("kit", "asyncio")
 # Far above what changes any distribution; a number beyond it is a slip of the pen.
 MAX_TEMPERATURE = 1000
 
@@ -122,14 +124,28 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One measured load interval inside a boot."""
+    """One measured load interval inside a boot.
+
+    `client`: "kit"; or "asyncio", a plain client of one event loop that stamps in user space, for
+    what such a client would have reported on the same boot. Its windows enter no other quantity.
+    """
 
     id: str
     endpoint: str
     load: Load
     prompts: Prompts
     sampling: Sampling
+    client: str = field(default="kit", metadata={"since": 2})
 
     def __post_init__(self) -> None:
+        if self.client not in CLIENTS:
+            raise FormatError(f"client {self.client!r} is none of {', '.join(CLIENTS)}")
+        if self.client != "kit" and self.load.kind != "closed":
+            raise FormatError(f"client {self.client!r} sends closed loops only")
         if self.endpoint not in ENDPOINTS:
             raise FormatError(f"endpoint {self.endpoint!r} is none of {', '.join(ENDPOINTS)}")
+
+    @property
+    def by_peer(self) -> bool:
+        """Whether another client than the kit's measures it."""
+        return self.client != "kit"

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 
 from records import canonical
@@ -102,11 +102,15 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """Expected durations in seconds, for `kit plan show` and `kit plan cost`; they bind nothing."""
+    """Expected durations in seconds, for `kit plan show` and `kit plan cost`; they bind nothing.
+
+    `setup_s`: what passes on a host before the first boot: staging, installation, binding.
+    """
 
     first_boot_s: int
     boot_s: int
     window_s: int
+    setup_s: int = field(default=0, metadata={"since": 2})
 
     def __post_init__(self) -> None:
         at_least(0, **{field.name: getattr(self, field.name) for field in fields(self)})
@@ -119,7 +123,8 @@ class Arm:
     `speculative_config` is the engine's own JSON option; a "model" in it names a locked model, as
     does `model`. `factors` declares in what the arms differ: two arms may be compared only in the
     factors whose values differ. `cache`: "cold" empties the compile caches before each boot, "warm"
-    fills them once by an unmeasured boot, "none" declares that nothing is compiled.
+    fills them once by an unmeasured boot, "none" declares that nothing is compiled. `blocks`: the
+    blocks of the plan in which the arm has a boot, empty for all of them.
     """
 
     id: str
@@ -129,9 +134,14 @@ class Arm:
     env: dict[str, str]
     factors: dict[str, str]
     cache: str
+    blocks: tuple[int, ...] = field(default=(), metadata={"since": 2})
 
     def __post_init__(self) -> None:
         _check_id("arm", self.id)
+        if self.blocks != tuple(sorted(set(self.blocks))) or (self.blocks and self.blocks[0] < 1):
+            raise FieldError(
+                "blocks", f"arm {self.id}: want blocks from 1 on, each once, ascending"
+            )
         if self.cache not in CACHES:
             raise FieldError(
                 "cache", f"arm {self.id}: cache {self.cache!r} is none of {', '.join(CACHES)}"
@@ -190,6 +200,7 @@ class Plan:
         if self.blocks > MAX_BLOCKS:
             raise FieldError("blocks", f"blocks is {self.blocks}; must be at most {MAX_BLOCKS}")
         _check_thresholds(self.thresholds_ms)
+        _check_blocks(self.blocks, self.arms)
         for kind, ids in (("arm", [a.id for a in self.arms]), ("window", self.window_ids)):
             seen: set[str] = set()
             for i, one in enumerate(ids):
@@ -209,6 +220,10 @@ class Plan:
             if arm.id == arm_id:
                 return arm
         raise FormatError(f"plan {self.id} has no arm {arm_id!r}")
+
+    def arms_in(self, block: int) -> tuple[Arm, ...]:
+        """The arms that have a boot in this block."""
+        return tuple(arm for arm in self.arms if not arm.blocks or block in arm.blocks)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -244,12 +259,15 @@ def boot_order(plan: Plan, blocks: tuple[int, ...] = ()) -> tuple[PlannedBoot, .
     """All boots in order: randomised complete blocks (Fisher 1935; Montgomery, ch. 4).
 
     Within a block the arms stand in the order of SHA-256("<seed>/<block>/<arm>"), so that the
-    order can be recomputed without knowing any library's random generator. `blocks`: only the boots
-    of these; empty for all.
+    order can be recomputed without knowing any library's random generator. An arm that names its
+    blocks has no boot in others: the arms are compared within the blocks that hold them all.
+    `blocks`: only the boots of these; empty for all.
     """
     boots = []
     for block in blocks or range(1, plan.blocks + 1):
-        for position, arm in enumerate(_shuffled(plan.seed, block, [a.id for a in plan.arms]), 1):
+        for position, arm in enumerate(
+            _shuffled(plan.seed, block, [a.id for a in plan.arms_in(block)]), 1
+        ):
             boots.append(PlannedBoot(f"b{block:02d}-{position}-{arm}", block, position, arm))
     return tuple(boots)
 
@@ -263,6 +281,17 @@ def _check_id(kind: str, text: str, key: str = "id") -> None:
         raise FieldError(
             key, f"{kind} id {text!r}: want a-z, 0-9 and '-', at most 40, not '-' first"
         )
+
+
+def _check_blocks(blocks: int, arms: tuple[Arm, ...]) -> None:
+    for i, arm in enumerate(arms):
+        if arm.blocks and arm.blocks[-1] > blocks:
+            raise FieldError(
+                f"arms[{i}].blocks", f"arm {arm.id}: block {arm.blocks[-1]} of a plan of {blocks}"
+            )
+    for block in range(1, blocks + 1):
+        if all(arm.blocks and block not in arm.blocks for arm in arms):
+            raise FieldError("arms", f"no arm has a boot in block {block}")
 
 
 def _check_thresholds(thresholds_ms: tuple[int, ...]) -> None:

@@ -4,7 +4,7 @@ Invariant: an event type or key that is not here is an error, in writing and in 
 
 History
   1 (2026-11-30): first version. Added since, left out at its default: prompts.digest,
-    run.started.blocks.
+    run.started.blocks, run.ended.left_out, plan.estimates.setup_s, arm.blocks, window.client.
 
 A field added to a version that has records carries metadata "since" and a default, and is written
 only where it differs from it (records/decode.py): sealed runs, and the digests of their plans, stay
@@ -265,13 +265,18 @@ class BootEnded:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """Every planned boot has completed or failed. `modules`: all that the harness imported."""
+    """Every planned boot has completed or failed. `modules`: all that the harness imported.
+
+    `left_out`: blocks that were not begun, because the time the host was there for would have ended
+    in them. They are the last of the run's blocks, whole, and left out before any of their boots.
+    """
 
     TYPE: ClassVar[str] = "run.ended"
     completed: int
     failed: int
     modules: tuple[str, ...]
     clock: Clock
+    left_out: tuple[int, ...] = field(default=(), metadata={"since": 2})
 
 
 EVENTS: dict[str, type[Any]] = {

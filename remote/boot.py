@@ -74,7 +74,7 @@ def run_boot(context: Context, boot: BootIdentity) -> str:
             argv=tuple(context.redact(a) for a in argv),
             env={k: context.redact(v) for k, v in sorted(env.items())},
             port=port,
-            compile_cache=to_object(compile_cache.observe(cache, arm.cache)),
+            compile_cache=to_object(compile_cache.observe(cache, arm, context.job.cache)),
             clock=context.clock(),
         )
     )

@@ -11,13 +11,15 @@ from records import durable
 from records.errors import DiskFullError, KitError
 
 _USAGE = """\
-usage: harness.pyz run JOB.json | calibrate [OPTIONS] | reference [OPTIONS] | install … | host
+usage: harness.pyz run JOB.json | calibrate [OPTIONS] | reference [OPTIONS] | install …
+       harness.pyz host | pack …
 
 run        carry out, or continue, the run that JOB.json describes
 contain    the same inside a container: contain CONTAINER.json JOB.json
 calibrate  measure the client on this host (see: calibrate --help)
 reference  start the reference server (see: reference --help)
 install    make an engine of a carried bundle (see: install --help)
+pack       pack records and warm cache to be carried home (see: pack --help)
 host       print what an interpreter here has, for kit bundle build (see: host --help)
 """
 
@@ -42,10 +44,11 @@ def main(argv: list[str]) -> int:
             from remote.reference.main import main as reference
 
             return reference(rest)
-        if verb in ("install", "host"):
+        if verb in ("install", "host", "pack"):
             from remote.install import main as install
 
-            return install.host(rest) if verb == "host" else install.main(rest)
+            work = {"host": install.host, "pack": install.pack, "install": install.main}[verb]
+            return work(rest)
     except KitError as error:
         print(f"error: {error.message}", file=sys.stderr)
         if error.remedy:

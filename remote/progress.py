@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 
 from records.errors import FormatError
 from records.plan import Plan, PlannedBoot, boot_order
-from records.schema import BootEnded, BootStarted, Envelope, RunEnded, RunStarted
+from records.schema import BootEnded, BootStarted, EngineDecided, Envelope, RunEnded, RunStarted
 
 
 @dataclass(slots=True)
 class Progress:
-    """Where a run stands. `open_boot`: begun and not ended; `primed`: arms with filled caches."""
+    """Where a run stands. `open_boot`: begun and not ended; `primed`: arms with filled caches.
+
+    `compiled`: by arm, the state of the compile cache that its priming boot logged.
+    """
 
     started: RunStarted | None = None
     ended: bool = False
@@ -24,6 +27,7 @@ class Progress:
     attempts: dict[str, int] = field(default_factory=dict)
     primed: set[str] = field(default_factory=set)
     priming_attempts: dict[str, int] = field(default_factory=dict)
+    compiled: dict[str, str] = field(default_factory=dict)
     _planned: dict[str, BootStarted] = field(default_factory=dict)
 
     @classmethod
@@ -45,6 +49,11 @@ class Progress:
                 self.attempts[event.planned] = event.attempt
             else:
                 self.priming_attempts[event.arm] = event.attempt
+        elif isinstance(event, EngineDecided):
+            begun = self._planned.get(event.boot)
+            if begun is not None and not begun.planned:
+                state = event.facts.get("compile_cache")
+                self.compiled[begun.arm] = state["state"] if isinstance(state, dict) else ""
         elif isinstance(event, BootEnded):
             self._end(event)
         elif isinstance(event, RunEnded):

@@ -11,6 +11,7 @@ import platform
 import pwd
 import socket
 import sys
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,9 +26,10 @@ from records.errors import (
 )
 from records.job import Job
 from records.journal import Journal
+from records.plan import PlannedBoot
 from records.run_directory import RunDirectory
 from records.seal import write_seal
-from remote import leftover, spot_notice
+from remote import compile_cache, leftover, spot_notice
 from remote.binding import bind_engine, bind_models
 from remote.boot import BootIdentity, run_boot
 from remote.calibration import calibrate
@@ -37,7 +39,9 @@ from remote.engine.adapter import Adapter
 from remote.engine.adapters import ADAPTERS
 from remote.host.facts import probe
 from remote.host_lock import sole_run_of
+from remote.install.carried_cache import require_placed
 from remote.interruption import Interruption
+from remote.lease import Lease
 from remote.progress import Progress
 from remote.prompts.source import request_source
 
@@ -133,20 +137,17 @@ def _begin(context: Context, progress: Progress) -> None:
 
 def _measure(context: Context, progress: Progress) -> None:
     remaining = progress.remaining(context.plan)
+    left_out: tuple[int, ...] = ()
     if remaining:
         _require_prompts(context)
         phase = "start" if not progress.attempts else "resume"
         _observe(context, phase)
+        began_s = time.monotonic()
         _bind(context, "before")
+        binding_s = time.monotonic() - began_s
         calibrate(context)
-    needed = {boot.arm for boot in remaining}
-    for arm in context.plan.arms:
-        if arm.cache == "warm" and arm.id in needed and arm.id not in progress.primed:
-            _prime(context, progress, arm.id)
-    for boot in remaining:
-        boot_id, attempt = progress.next_attempt(boot)
-        outcome = run_boot(context, BootIdentity(boot_id, boot.id, attempt, boot.arm))
-        progress.outcomes[boot.id] = outcome
+        _prime_all(context, progress, {boot.arm for boot in remaining})
+        left_out = _boots(context, progress, remaining, binding_s)
     _bind(context, "after")
     _observe(context, "end")
     ended = schema.RunEnded(
@@ -154,9 +155,59 @@ def _measure(context: Context, progress: Progress) -> None:
         failed=progress.failed,
         modules=tuple(sorted({name.partition(".")[0] for name in sys.modules})),
         clock=context.clock(),
+        left_out=left_out,
     )
     context.record(ended)
     progress.see(ended)
+
+
+def _boots(
+    context: Context, progress: Progress, remaining: list[PlannedBoot], binding_s: float
+) -> tuple[int, ...]:
+    """The planned boots, block by block; the blocks that the host's time does not hold."""
+    lease = Lease(context.plan, context.job.ends_unix_s, binding_s)
+    for boot in remaining:
+        left_out = lease.first_that_does_not_fit(boot, progress.attempts, remaining)
+        if left_out:
+            listed = ", ".join(map(str, left_out))
+            context.say(f"the host goes back too soon for blocks {listed}: left out")
+            return left_out
+        boot_id, attempt = progress.next_attempt(boot)
+        began_s = time.monotonic()
+        outcome = run_boot(context, BootIdentity(boot_id, boot.id, attempt, boot.arm))
+        lease.took_s.append(time.monotonic() - began_s)
+        progress.outcomes[boot.id] = outcome
+    return ()
+
+
+def _prime_all(context: Context, progress: Progress, needed: set[str]) -> None:
+    """Fill the warm caches, by a boot of each arm that is needed.
+
+    A carried cache is held against its listing first, and an arm that filled it need not fill it
+    again; but one of these arms boots all the same, and where it compiled anew, which its log says,
+    the cache does not fit this host and every arm is primed.
+    """
+    carried = context.job.cache
+    if carried is not None and not progress.attempts and not progress.priming_attempts:
+        context.say("holding the carried cache against its listing")
+        require_placed(context.scratch, carried.digest)
+    for arm in context.plan.arms:
+        if arm.cache != "warm" or arm.id not in needed or arm.id in progress.primed:
+            continue
+        if compile_cache.covers(carried, arm) and _carried_cache_serves(context):
+            continue
+        _prime(context, progress, arm.id)
+
+
+def _carried_cache_serves(context: Context) -> bool:
+    """Whether an arm that filled the carried cache has booted here without compiling anew."""
+    seen = Progress.of(RunDirectory(context.records).read())
+    served = [
+        seen.compiled.get(arm.id, "miss")
+        for arm in context.plan.arms
+        if arm.id in seen.primed and compile_cache.covers(context.job.cache, arm)
+    ]
+    return bool(served) and not {"miss", "mixed"} & set(served)
 
 
 def _prime(context: Context, progress: Progress, arm: str) -> None:

@@ -46,7 +46,8 @@ class WindowEvidence:
     """All that the rules look at.
 
     `calibrated_p99_ns`: the error to reckon with (records.schema.Calibrated), -1 where this
-    concurrency was not calibrated.
+    concurrency was not calibrated. `by_peer`: another client measured, whose own faults are what
+    the window is for, so that no bound on the client voids it.
     """
 
     report: ClientReport
@@ -58,11 +59,13 @@ class WindowEvidence:
     jit_lines: Sequence[str]
     steal_ppm: int
     gpu: GpuSummary
+    by_peer: bool = False
 
 
 def void_reasons(bounds: Bounds, seen: WindowEvidence) -> tuple[str, ...]:
     """Every reason why this window must not be used; empty where it may be."""
-    return (*_client_reasons(bounds, seen), *_server_reasons(seen), *_host_reasons(bounds, seen))
+    client = () if seen.by_peer else _client_reasons(bounds, seen)
+    return (*client, *_server_reasons(seen), *_host_reasons(bounds, seen))
 
 
 def _client_reasons(bounds: Bounds, seen: WindowEvidence) -> Iterator[str]:

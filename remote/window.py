@@ -16,7 +16,8 @@ from records.errors import EngineBootError
 from records.load import Window
 from records.measurement import Request
 from remote.attachment import keep_compressed
-from remote.client.window import Target, measure
+from remote.client.plain import measure_plain
+from remote.client.window import Target, WindowResult, measure
 from remote.context import Context
 from remote.engine.log import jit_lines
 from remote.engine.metrics import Counters, delta
@@ -82,15 +83,7 @@ def measure_window(context: Context, booted: Booted, window: Window, healthy_ns:
     tally = _Tally(context, booted.id, window)
     host = HostSampler()
     with watch_gpu(context.scratch, booted.engine) as gpu:
-        result = measure(
-            booted.target(window.endpoint),
-            request_source(window, booted.served_name, context.prompts),
-            window.load,
-            seed=window.prompts.seed,
-            sink=tally.record,
-            cpus=context.job.client_cpus or None,
-            spill_dir=context.scratch,
-        )
+        result = _measured(context, booted, window, tally)
     host_did = host.stop()
     lines = jit_lines(tail.read().text)
     metrics = {"before": before.page}
@@ -109,6 +102,7 @@ def measure_window(context: Context, booted: Booted, window: Window, healthy_ns:
         jit_lines=[line.kernel for line in lines],
         steal_ppm=host_did.steal_ppm,
         gpu=gpu.summary(),
+        by_peer=window.by_peer,
     )
     names = {f"metrics/{booted.id}.{window.id}.{at}.prom.gz": page for at, page in metrics.items()}
     context.record(
@@ -126,6 +120,24 @@ def measure_window(context: Context, booted: Booted, window: Window, healthy_ns:
         )
     )
     return after is not None
+
+
+def _measured(context: Context, booted: Booted, window: Window, tally: _Tally) -> WindowResult:
+    """The load itself, by the client that the window names."""
+    target = booted.target(window.endpoint)
+    requests = request_source(window, booted.served_name, context.prompts)
+    cpus = context.job.client_cpus
+    if window.by_peer:
+        return measure_plain(target, requests, window.load, sink=tally.record, cpus=cpus)
+    return measure(
+        target,
+        requests,
+        window.load,
+        seed=window.prompts.seed,
+        sink=tally.record,
+        cpus=cpus or None,
+        spill_dir=context.scratch,
+    )
 
 
 @dataclass(frozen=True, slots=True)

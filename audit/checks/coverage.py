@@ -57,6 +57,14 @@ BUDGET = Code(
     "Where the plan gives a number of requests and no duration, that number was sent.",
     "the run cannot stand: measure again",
 )
+LEFT_OUT = Code(
+    "COVER08",
+    "error",
+    "a block was left out that had begun, or that is not among the last",
+    "A run on a host that goes back at a known time may leave out the last of its blocks, whole, "
+    "before any of their boots. Another choice could be one by results.",
+    "the run cannot stand: measure again",
+)
 TOTALS = Code(
     "COVER07",
     "error",
@@ -82,6 +90,11 @@ def _boots(
 ) -> Iterator[Finding]:
     last: dict[str, str] = {}
     open_boot: Event | None = None
+    begun = {event.value.planned for event in scan.of(BootStarted)}
+    for event in scan.of(RunEnded):
+        yield from _left_out(shown, event, begun, planned)
+        out = set(event.value.left_out)
+        planned = tuple(boot for boot in planned if boot.block not in out)
     for event in scan.events:
         value = event.value
         if isinstance(value, BootStarted):
@@ -114,6 +127,19 @@ def _boots(
         want = f"{counted['completed']} completed, {counted['failed']} failed"
         if got != want:
             yield TOTALS.at(shown, event.line, "", got, want)
+
+
+def _left_out(
+    shown: str, event: Event, begun: set[str], planned: tuple[PlannedBoot, ...]
+) -> Iterator[Finding]:
+    """The blocks that run.ended names are the last ones, and none of them has begun."""
+    out = event.value.left_out
+    blocks = sorted({boot.block for boot in planned})
+    if out and list(out) != blocks[-len(out) :]:
+        yield LEFT_OUT.at(shown, event.line, "", _some(list(out)), f"the last of {_some(blocks)}")
+    for boot in planned:
+        if boot.block in out and boot.id in begun:
+            yield LEFT_OUT.at(shown, event.line, "", f"boot {boot.id} had begun", "no boot of it")
 
 
 def _windows(shown: str, scan: JournalScan, plan: Plan) -> Iterator[Finding]:
@@ -180,7 +206,7 @@ def _some(indices: list[int]) -> str:
 CHECK = Check(
     "coverage",
     "Every planned boot, window and request came to an end that is recorded.",
-    (PLANNED, OPEN_BOOT, WINDOWS, INDICES, COUNTS, BUDGET, TOTALS),
+    (PLANNED, OPEN_BOOT, WINDOWS, INDICES, COUNTS, BUDGET, TOTALS, LEFT_OUT),
     check,
     scope="meaning",
     kind="conduct",

@@ -54,6 +54,9 @@ _DECIDABLE = (
     "gpu-throttle",
 )
 
+# What a window of another client than the kit's is there to show (remote/validity.py).
+_OF_THE_CLIENT = frozenset({"client-lag", "client-cpu", "client-clock", "merged", "calibration"})
+
 # nvml.h, nvmlClocksEventReason*: those that lower the clock below what the load asks for.
 _THROTTLES = frozenset(
     {
@@ -116,10 +119,15 @@ def _beyond(
 ) -> dict[str, str]:
     """Rule -> the figure that breaks it."""
     bounds = plan.bounds
-    found = dict(_client(bounds, window))
-    concurrency = next((w.load.concurrency for w in plan.windows if w.id == window.window), 0)
-    error_ns = calibrated.get(concurrency, -1)
-    if error_ns < 0 or error_ns > bounds.calibrated_p99_ns:
+    planned = next((w for w in plan.windows if w.id == window.window), None)
+    by_peer = planned is not None and planned.by_peer
+    found = {
+        rule: figure
+        for rule, figure in _client(bounds, window)
+        if not (by_peer and rule in _OF_THE_CLIENT)
+    }
+    error_ns = calibrated.get(planned.load.concurrency if planned else 0, -1)
+    if not by_peer and (error_ns < 0 or error_ns > bounds.calibrated_p99_ns):
         found["calibration"] = f"error {error_ns} ns, bound {bounds.calibrated_p99_ns}"
     count = scan.requests.get((window.boot, window.window), RequestCount())
     if count.short:

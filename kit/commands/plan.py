@@ -13,7 +13,7 @@ from kit.options import find_plan, home, json_option
 from kit.output import print_json, print_table, say
 from kit.plan_checks import obstacles
 from kit.plan_cost import Cost, Tariff, cost_of, rows_by_claim
-from kit.plan_view import expected_s, overview, window_text
+from kit.plan_view import expected_s, lease_text, overview, window_text
 from records.plan import boot_order
 
 
@@ -66,8 +66,12 @@ def list_plans(as_json: bool) -> None:
 
 @command.command("show")
 @click.argument("name", default="smoke-cpu")
+@click.option(
+    "--minutes", type=click.IntRange(min=1), default=25, show_default=True,
+    help="How long a host is there, for a plan that tells its setup time.",
+)  # fmt: skip
 @json_option
-def show(name: str, as_json: bool) -> None:
+def show(name: str, minutes: int, as_json: bool) -> None:
     """Show a plan: arms, order of boots, windows, expected duration, what a host must have.
 
     \b
@@ -105,6 +109,8 @@ def show(name: str, as_json: bool) -> None:
         f"{', ' + ' '.join(need.cpu_flags) if need.cpu_flags else ''}"
         f"{gpu if need.gpu_memory_mib else ', no GPU'}"
     )
+    for line in lease_text(plan, minutes) if plan.estimates.setup_s else ():
+        click.echo(line)
 
 
 def _yes(value: bool) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from records import bundle, canonical
+from records.cache_listing import CacheBinding
 from records.decode import from_object, to_object
 from records.errors import FormatError
 from records.job import Job
@@ -20,7 +21,10 @@ from records.job import Job
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """What the host decides. Empty processors or blocks: as the template says."""
+    """What the host decides. Empty processors or blocks, and 0: as the template, or as begun, says.
+
+    `cache`: the warm cache that was carried along.
+    """
 
     root: Path
     python: str
@@ -28,6 +32,8 @@ class Here:
     client_cpus: tuple[int, ...]
     engine_cpus: tuple[int, ...]
     blocks: tuple[int, ...]
+    ends_unix_s: int = 0
+    cache: CacheBinding | None = None
 
 
 def write_job(template: Path, here: Here, *, new: bool) -> tuple[Job, bool]:
@@ -38,15 +44,23 @@ def write_job(template: Path, here: Here, *, new: bool) -> tuple[Job, bool]:
     target = here.root / bundle.JOB
     value = canonical.decode(template.read_bytes())
     begun = None if new else _begun(target)
-    if begun is not None and begun == _completed(value, here, begun.run_id):
-        return begun, False
+    if begun is not None:
+        same = _completed(value, here, begun.run_id)
+        if begun == replace(same, ends_unix_s=begun.ends_unix_s):
+            kept = replace(begun, ends_unix_s=here.ends_unix_s or begun.ends_unix_s)
+            _write(target, kept)
+            return kept, False
     plan_id = from_object(Job, value).plan.id
     now = datetime.datetime.now(datetime.timezone.utc)
     job = _completed(value, here, f"{now:%Y%m%dT%H%M%SZ}-{plan_id}-{secrets.token_hex(3)}")
+    _write(target, job)
+    return job, True
+
+
+def _write(target: Path, job: Job) -> None:
     fresh = target.with_suffix(".partial")
     fresh.write_bytes(canonical.encode(to_object(job)))
     fresh.replace(target)
-    return job, True
 
 
 def _begun(target: Path) -> Job | None:
@@ -71,6 +85,8 @@ def _completed(value: Any, here: Here, run_id: str) -> Job:
         client_cpus=here.client_cpus or job.client_cpus,
         engine_cpus=here.engine_cpus or job.engine_cpus,
         blocks=here.blocks or job.blocks,
+        ends_unix_s=here.ends_unix_s or job.ends_unix_s,
+        cache=here.cache or job.cache,
     )
 
 

@@ -18,11 +18,13 @@ from pathlib import Path
 from records import bundle
 from records.bundle import Manifest, read_manifest
 from records.bundle_stream import require_files, require_parts
+from records.cache_listing import CARRIED, CacheListing, read_listing
 from records.cpu_list import parse_cpus
 from records.digest import Digest
 from records.errors import BundleDamagedError, DiskFullError, HostUnfitError
 from records.job import Job
 from remote.binding import binding_of, site_directories
+from remote.install import carried_cache
 from remote.install.interpreter import Interpreter, ask, require_fit
 from remote.install.job import Here, write_job
 from remote.install.unpack import unpack
@@ -48,6 +50,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--engine-cpus", default="", help="processors for the engine, such as 0-13")
     p.add_argument("--blocks", default="", help="only these blocks of the plan, such as 1,3 [all]")
     p.add_argument("--bundle", default="", metavar="DIGEST", help="refuse any other bundle")
+    p.add_argument("--ends-in", type=int, default=0, metavar="SECONDS", help="the host goes back "
+                   "then: begin no block of boots that would not end before [never]")  # fmt: skip
     p.add_argument("--new-run", action="store_true", help="a new run even if one was begun")
     p.add_argument("--json", action="store_true", help="print the result as JSON")
     return p
@@ -57,7 +61,8 @@ def main(argv: Sequence[str]) -> int:
     """Install; prints the command that starts the run, and nothing else, on stdout."""
     args = parser().parse_args(argv)
     steps = _Steps()
-    chosen = (parse_cpus(text) for text in (args.client_cpus, args.engine_cpus, args.blocks))
+    client_cpus, engine_cpus = parse_cpus(args.client_cpus), parse_cpus(args.engine_cpus)
+    blocks = parse_cpus(args.blocks)
     manifest = read_manifest(args.directory)
     if args.bundle and Digest.parse(args.bundle) != manifest.digest:
         raise BundleDamagedError(
@@ -87,9 +92,17 @@ def main(argv: Sequence[str]) -> int:
     sites = args.host_site or [str(path) for path in site_directories(Path(args.python))]
     if manifest.target is not None:
         _require_bindable([root / bundle.SITE, *map(Path, sites)], steps)
-    places = Here(root, args.python, tuple(sites), *chosen)
+    cache = _carried(root, manifest, steps)
+    ends_unix_s = int(time.time()) + args.ends_in if args.ends_in else 0
+    bound = cache.binding if cache else None
+    places = Here(
+        root, args.python, tuple(sites), client_cpus, engine_cpus, blocks, ends_unix_s, bound
+    )
     begun = (root / bundle.JOB).exists()
     job, fresh = write_job(args.directory / bundle.JOB, places, new=args.new_run)
+    if cache and fresh:  # a run that was begun has added to it
+        carried_cache.place(root / CARRIED, root / bundle.SCRATCH, steps.say)
+        steps.done("carried cache in its place")
     if begun and fresh and not args.new_run:
         steps.say("note: the job that was here differs from this one, so this is another run")
     _report(root, job, manifest, as_json=args.json)
@@ -103,6 +116,29 @@ def host(argv: Sequence[str]) -> int:
     )
     p.add_argument("--python", default=sys.executable, help="which interpreter [this one]")
     sys.stdout.write(ask(p.parse_args(argv).python).listing())
+    return 0
+
+
+def pack(argv: Sequence[str]) -> int:
+    """Pack what is to be carried home: the records, and the warm cache where it is asked for."""
+    p = argparse.ArgumentParser(
+        prog="pack",
+        description="Pack the records of the run below ROOT, whole or so far, in parts.",
+        epilog="example: python3 -I -S harness.pyz pack --root /root/kit --out out --cache",
+    )
+    p.add_argument("--root", type=Path, required=True, help="where the bundle was installed")
+    p.add_argument("--out", type=Path, required=True, help="directory to fill")
+    p.add_argument("--part-mib", type=int, default=16, help="size of a part in MiB [16]")
+    p.add_argument("--cache", action="store_true", help="the warm cache too, for the next host")
+    args = p.parse_args(argv)
+    steps, root, part_bytes = _Steps(), args.root.absolute(), args.part_mib << 20
+    if args.part_mib < 1:
+        p.error("--part-mib must be at least 1")
+    carried_cache.pack_records(root, args.out, part_bytes, steps.say)
+    steps.done("records packed")
+    if args.cache:
+        carried_cache.pack(root, args.out, part_bytes, steps.say)
+        steps.done("cache packed")
     return 0
 
 
@@ -144,6 +180,19 @@ def _require_bindable(sites: Sequence[Path], steps: _Steps) -> None:
     """BindingError now for what the harness would refuse at the head of the run."""
     found = binding_of(sites, verify_files=False, allow_altered=True)
     steps.done(f"{len(found.distributions)} distributions can be bound, the host's included")
+
+
+def _carried(root: Path, manifest: Manifest, steps: _Steps) -> CacheListing | None:
+    """The listing of the cache that came with the bundle; None where none did."""
+    if not manifest.below(CARRIED):
+        return None
+    listing = read_listing(root / CARRIED)
+    if listing.root != str(root):
+        steps.say(
+            f"note: the carried cache was filled below {listing.root}; below {root} some of it is "
+            "compiled again"
+        )
+    return listing
 
 
 def _make(root: Path) -> None:

@@ -20,6 +20,9 @@ from records.errors import ProvisionError
 
 MARK = "installed.json"
 _LAST_LINES = 12
+# 2020-01-01. What an engine compiles at run time is built again where it is older than the headers
+# it was made from, so those of a wheel must not count as new on each host (ninja compares times).
+_WHEEL_TIME_NS = 1_577_836_800 * 10**9
 _UV_MEMBER = ".data/scripts/uv"
 
 Say = Callable[[str], None]
@@ -46,6 +49,7 @@ def install(root: Path, manifest: Manifest, python: str, say: Say) -> Path:
     say(f"installing {len(paths)} wheels with {'uv' if uv else 'pip'}: {site}")
     argv = _with_uv(uv, python, site) if uv else _with_pip(python, site)
     _run([*argv, *paths], f"{'uv' if uv else 'pip'} install")
+    _set_times(site)
     _compile(python, site, say)
     partial = root / f"{MARK}.partial"
     partial.write_text(mark, encoding="utf-8")
@@ -81,6 +85,14 @@ def _uv(root: Path, manifest: Manifest) -> Path | None:
             shutil.copyfileobj(source, file)
     target.chmod(0o755)
     return target
+
+
+def _set_times(site: Path) -> None:
+    """One fixed time for every file, so that an engine installed twice is twice the same."""
+    for directory, _, names in os.walk(site):
+        for name in names:
+            path = f"{directory}/{name}"
+            os.utime(path, ns=(_WHEEL_TIME_NS, _WHEEL_TIME_NS), follow_symlinks=False)
 
 
 def _compile(python: str, site: Path, say: Say) -> None:
