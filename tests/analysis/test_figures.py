@@ -1,0 +1,246 @@
+"""Figures: what is drawn is what the table beside it says, the same bytes each time."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+from matplotlib.figure import Figure as Canvas
+from matplotlib.text import Text
+from sealed_run import Shape, make_run, small_plan
+
+from analysis.figures import FORMS, Figure, render, study_figures
+from analysis.figures.files import figure_files
+from analysis.figures.goodput import beaten_spans, fastest_arm
+from analysis.figures.rows import grouped, pairs, rows_of
+from analysis.figures.style import RC, SMALLEST_PT, looks
+from analysis.metrics import run_metrics
+from analysis.reading import Run, read_run
+from analysis.table import as_csv, number
+from records import schema
+from records.errors import FormatError, ToolMissingError
+
+NAMES = ["decisions", "boots", "variance", "step-gaps", "goodput", "calibration", "timeline"]
+TRACE = {"uuid": "GPU-1", "sm_clock_mhz": [1980, -1, 1755]}
+
+
+def _sampled(event: Any) -> Any:
+    """As a host with one GPU would record it."""
+    if isinstance(event, schema.WindowEnded):
+        return replace(event, facts={"gpu": {"present": True, "traces": [TRACE]}})
+    return event
+
+
+def _void(event: Any) -> Any:
+    return (
+        replace(event, void=("steal 70000 ppm, bound 50000",)) if hasattr(event, "void") else event
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Two arms, two blocks, one boot interrupted and one failed, one window void, clocks."""
+    path = tmp_path_factory.mktemp("data") / "20261130T000000Z-test-plan-aaaaaa"
+    shape = Shape(interrupt_first=True, fail_last=True, void_first_window=True, edit=_sampled)
+    return read_run(make_run(path, small_plan(blocks=3), shape))
+
+
+@pytest.fixture(scope="module")
+def figures(run: Run) -> dict[str, Figure]:
+    return {figure.name: figure for figure in study_figures([run])}
+
+
+def _drawn(figure: Figure) -> Canvas:
+    with mpl.rc_context(RC):  # type: ignore[arg-type]
+        canvas = Canvas(figsize=figure.size_in, layout="constrained")
+        figure.draw(canvas, figure.data)
+        canvas.canvas.draw()
+    return canvas
+
+
+def test_every_study_has_the_same_figures(figures: dict[str, Figure]) -> None:
+    assert list(figures) == NAMES
+    for figure in figures.values():
+        assert figure.caption.endswith(".")
+        assert figure.alt.endswith(".")
+        assert not figure.absent
+
+
+def test_boots_are_the_metrics_one_dot_each(run: Run, figures: dict[str, Figure]) -> None:
+    rows = rows_of(figures["boots"].data)
+    told = sorted((r["window"], r["boot"], r["output_tok_per_s"]) for r in rows)
+    assert told == sorted(
+        (m.window, m.boot, float(number(m.output_tokens_per_s, 2))) for m in run_metrics(run)
+    )
+    canvas = _drawn(figures["boots"])
+    dots: list[float] = []
+    for axis in canvas.axes[:2]:
+        for line in axis.lines:
+            if line.get_marker() in "os":
+                dots += [float(x) for x in line.get_xdata()]
+    assert sorted(dots) == sorted(r["output_tok_per_s"] for r in rows)
+
+
+def test_goodput_lines_are_the_rows(figures: dict[str, Figure]) -> None:
+    rows = rows_of(figures["goodput"].data)
+    wanted = [
+        pairs(by_arm, "threshold_ms", "goodput_req_per_s")
+        for by_window in grouped(rows, "window").values()
+        for by_quantity in grouped(by_window, "quantity").values()
+        for _, by_arm in sorted(grouped(by_quantity, "arm").items())
+    ]
+    axes = _drawn(figures["goodput"]).axes
+    found = [
+        ([float(x) for x in line.get_xdata()], [float(y) for y in line.get_ydata()])
+        for axis in axes
+        for line in axis.lines
+    ]
+    assert found == wanted
+
+
+def test_where_the_fastest_arm_is_beaten() -> None:
+    def row(arm: str, threshold: int, goodput: float, output: float) -> dict[str, Any]:
+        return {
+            "arm": arm, "threshold_ms": threshold, "goodput_req_per_s": goodput,
+            "output_tok_per_s": output,
+        }  # fmt: skip
+
+    rows = [row("slow", t, 1.0, 10.0) for t in (10, 20, 40)]
+    rows += [row("fast", 10, 0.0, 20.0), row("fast", 20, 0.99, 20.0), row("fast", 40, 3.0, 20.0)]
+    assert fastest_arm(rows) == "fast"
+    # At 20 the difference is within a boot's; at 10 it is not.
+    assert beaten_spans(rows, "fast") == [(10, 15)]
+
+
+def test_step_gaps_reach_from_the_least_to_the_greatest(
+    run: Run, figures: dict[str, Figure]
+) -> None:
+    rows = rows_of(figures["step-gaps"].data)
+    gaps = [
+        gap
+        for boot in run.boots
+        for window in boot.usable_windows
+        if (window.window.id, boot.started.arm) == ("c1", "none")
+        for gap in window.requests.for_latency.gaps_ns() / 1e6
+    ]
+    mine = [r for r in rows if (r["window"], r["arm"], r["quantity"]) == ("c1", "none", "step gap")]
+    assert mine[0]["value"] == pytest.approx(min(gaps), abs=1e-3)
+    assert mine[-1]["value"] == pytest.approx(max(gaps), abs=1e-3)
+    for group in grouped(rows, "arm").values():
+        for window in grouped(group, "window").values():
+            shares = [r["share_percent"] for r in window if r["quantity"] == "tokens per chunk"]
+            assert sum(shares) == pytest.approx(100, abs=0.05)
+
+
+def test_the_timeline_keeps_what_went_wrong(figures: dict[str, Figure]) -> None:
+    rows = rows_of(figures["timeline"].data)
+    assert {r["what"] for r in rows} == {"start", "warm-up", "window", "void window", "SM clock"}
+    notes = {r["note"] for r in rows}
+    assert "interrupted: the harness died" in notes
+    assert "failed: the engine ran out of memory" in notes
+    assert [r["clock_mhz"] for r in rows if r["what"] == "SM clock"][:3] == [1980, None, 1755]
+    labels = [tick.get_text() for tick in _drawn(figures["timeline"]).axes[0].get_yticklabels()]
+    assert labels == list(grouped(rows, "boot"))
+
+
+def test_calibration_shows_the_recorded_errors(run: Run, figures: dict[str, Figure]) -> None:
+    rows = rows_of(figures["calibration"].data)
+    assert [r["error_p99_us"] for r in rows] == [20.0] * len(run.calibrations)
+    assert {r["bound_of_the_plan_us"] for r in rows} == {1000.0}
+
+
+def test_a_decision_matrix_has_every_word_of_the_table(figures: dict[str, Figure]) -> None:
+    figure = figures["decisions"]
+    texts = {t.get_text().replace("\n", " ") for t in _drawn(figure).findobj(Text)}
+    for row in figure.data.rows:
+        assert {cell for cell in row[3:] if cell != "-"} <= texts
+
+
+def test_no_text_is_smaller_than_print_allows(figures: dict[str, Figure]) -> None:
+    for figure in figures.values():
+        texts = [t for t in _drawn(figure).findobj(Text) if t.get_text().strip()]
+        assert texts
+        # Exponents of a logarithmic axis are set smaller than their tick by mathtext, not by us.
+        assert min(t.get_fontsize() for t in texts) >= SMALLEST_PT, figure.name
+
+
+def test_nothing_is_told_by_colour_alone() -> None:
+    found = looks([f"arm-{i}" for i in range(8)]).values()
+    assert len({(look.marker, look.dashes) for look in found}) == len(found)
+    assert len({look.hatch for look in found}) == len(found)
+
+
+def test_the_same_bytes_each_time(figures: dict[str, Figure]) -> None:
+    for name in ("boots", "timeline"):
+        first, second = (figure_files(figures[name]) for _ in range(2))
+        assert first == second
+        assert sorted(first) == sorted(f"{name}.{form}" for form in (*FORMS, "csv"))
+        assert first[f"{name}.csv"].decode() == as_csv(figures[name].data)
+        assert b"CreationDate" not in first[f"{name}.pdf"]
+        assert b"dc:date" not in first[f"{name}.svg"]
+        assert mpl.__version__.encode() not in first[f"{name}.svg"]
+
+
+def test_records_without_a_usable_window_say_so(tmp_path: Path) -> None:
+    path = tmp_path / "20261130T000000Z-test-plan-bbbbbb"
+    found = {
+        f.name: f
+        for f in study_figures([read_run(make_run(path, small_plan(1), Shape(edit=_void)))])
+    }
+    assert list(found) == NAMES
+    absent = {name for name, figure in found.items() if figure.absent}
+    assert absent == {"boots", "variance", "step-gaps", "goodput"}
+    for name in absent:
+        assert b"usable" in render(found[name], "svg")
+
+
+def test_no_runs_give_figures_that_say_so() -> None:
+    found = study_figures([])
+    assert [f.name for f in found] == NAMES
+    assert all(f.absent for f in found)
+    assert all(render(f, "svg") for f in found[:1])
+
+
+def test_one_boot_an_arm_is_drawn_too(tmp_path: Path) -> None:
+    path = tmp_path / "20261130T000000Z-test-plan-dddddd"
+    for figure in study_figures([read_run(make_run(path, small_plan(1)))]):
+        assert render(figure, "svg")
+
+
+def test_synthetic_figures_say_so_in_themselves(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "20261130T000000Z-test-plan-cccccc"
+    made = read_run(make_run(path, small_plan(1), Shape(synthetic=True)))
+    for figure in study_figures([made]):
+        assert figure.synthetic
+        assert "SYNTHETIC" in figure.title
+        assert figure.caption.startswith("SYNTHETIC")
+        assert figure.data.notes[0].startswith("SYNTHETIC")
+    # matplotlib notes the text that its outlines spell.
+    assert b"SYNTHETIC" in render(study_figures([made])[0], "svg")
+    with pytest.raises(FormatError):
+        study_figures([made, run])
+
+
+def test_without_matplotlib_the_remedy_is_named(
+    figures: dict[str, Figure], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ToolMissingError) as caught:
+        render(figures["boots"], "svg")
+    assert ".[figures]" in caught.value.remedy
+
+
+def test_two_runs_of_one_plan_are_told_apart(tmp_path: Path) -> None:
+    runs = [
+        read_run(
+            make_run(tmp_path / f"20261130T00000{i}Z-test-plan-{i}{i}{i}{i}{i}{i}", small_plan(1))
+        )
+        for i in (1, 2)
+    ]
+    timeline = next(f for f in study_figures(runs) if f.name == "timeline")
+    labels = [tick.get_text() for tick in _drawn(timeline).axes[0].get_yticklabels()]
+    assert len(set(labels)) == len(labels) == 6
