@@ -1,12 +1,13 @@
-"""Start a process on a host that outlives the connection; run there by its Python, from stdin.
+"""Start a process on a host that outlives the connection; run there by its Python, sent by stdin.
 
 Invariant: at most one process is running for a note, however often this is run, so that a
 connection that drops in the middle never starts a second. Standard library of Python 3.10 alone;
 never imported by the kit.
 
-Usage: python3 -I -S - CWD LOG NOTE PART ARGV… < detach_on_host.py
-Prints the process id. NOTE holds it; NOTE.status holds its exit status once it has ended (-N:
-ended by signal N). PART is an argument by which the process is told from a later one of its id.
+Usage: CWD LOG NOTE PART ARGV…; what is on standard input is handed to the process, and stands
+nowhere else. Prints the process id. NOTE holds it; NOTE.status holds its exit status once it has
+ended (-N: ended by signal N). PART is an argument by which the process is told from a later one of
+its id.
 """
 
 from __future__ import annotations
@@ -18,7 +19,13 @@ import sys
 from pathlib import Path
 
 STATUS_WIDTH = 8  # the file has its size from the start: a full disk cannot keep the status out
-SECRETS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN", "HF_TOKEN_FILE")
+SECRETS = (
+    "HF_TOKEN",
+    "HUGGING_FACE_HUB_TOKEN",
+    "HUGGINGFACE_TOKEN",
+    "HF_TOKEN_FILE",
+    "HF_TOKEN_PATH",
+)
 
 
 def main(argv: list[str]) -> int:
@@ -57,6 +64,7 @@ def start(argv: list[str], cwd: Path, log: Path, note: Path, lock: int) -> int:
         if not text:
             sys.exit("error: the process could not be started")
         return int(text)
+    handed = sys.stdin.buffer.read()
     os.close(lock)  # held by the parent alone, until it ends
     os.setsid()
     with log.open("ab") as output:
@@ -64,11 +72,14 @@ def start(argv: list[str], cwd: Path, log: Path, note: Path, lock: int) -> int:
             argv,
             cwd=cwd,
             env={k: v for k, v in os.environ.items() if k not in SECRETS},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if handed else subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+    if process.stdin is not None:
+        with process.stdin as pipe:
+            pipe.write(handed)
     fresh = note.with_name(f"{note.name}.new")
     fresh.write_text(f"{process.pid}\n", encoding="ascii")
     fresh.replace(note)

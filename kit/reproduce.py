@@ -153,7 +153,7 @@ def prepare(
     if docker is None:
         setup = engine_setup.set_up(home, host, plan, harness, digest, say)
     else:
-        setup = EngineSetup(set_up_engine(plan, docker), set_up_models(home, host, plan))
+        setup = EngineSetup(set_up_engine(plan, docker), set_up_models(home, host, plan, say))
     now = datetime.datetime.now(datetime.timezone.utc)
     job = make_job(home, host, plan, run_id or new_run_id(plan, now), setup, blocks)
     if docker is not None:

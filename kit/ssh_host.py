@@ -36,6 +36,8 @@ _HELLO = (
     "import json,os,sys;print('kit-hello '+json.dumps([sys.version_info[:2]>=(3,10),"
     "sys.executable,os.environ.get('KIT_HOME',''),os.path.expanduser('~')]))"
 )
+# The program first, then what it is to hand on: both by standard input, neither as an argument.
+_READ_PROGRAM = "import sys;exec(compile(sys.stdin.buffer.read({}),'detach_on_host','exec'))"
 _PLAIN = HostSpec()
 _STATUS_WAIT_S = 3.0
 _TRANSFERS = 5
@@ -120,11 +122,15 @@ class SshHost:
         """Through the login shell, every word quoted."""
         return self.connection.run(argv, stdin, timeout_s)
 
-    def start_detached(self, argv: Sequence[str], cwd: Path, log: Path, note: Path) -> Running:
+    def start_detached(
+        self, argv: Sequence[str], cwd: Path, log: Path, note: Path, *, stdin: bytes = b""
+    ) -> Running:
         """By kit/detach_on_host.py, which starts nothing that runs already."""
         part = argv[-1]
-        words = (self.python, "-I", "-S", "-", str(cwd), str(log), str(note), part, *argv)
-        done = self.run(words, stdin=_DETACH.read_bytes())
+        words = (str(cwd), str(log), str(note), part, *argv)
+        program = _DETACH.read_bytes()
+        read = _READ_PROGRAM.format(len(program))
+        done = self.run((self.python, "-I", "-S", "-c", read, *words), stdin=program + stdin)
         if done.status != 0 or not done.stdout.strip().isdecimal():
             if "No space left on device" in done.stderr:
                 raise DiskFullError(f"{self.name}: its disk is full", "free space there")

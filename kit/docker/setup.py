@@ -10,6 +10,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from kit import provision
 from kit.docker.choice import DockerChoice
 from kit.docker.pull import Say, ensure_image, socket_path
 from kit.docker.request import (
@@ -22,6 +23,7 @@ from kit.docker.request import (
     container_name,
     create_request,
 )
+from kit.engine_setup import hub_token_for
 from kit.home import Home
 from kit.host import Host
 from kit.models import read_model_lock
@@ -61,12 +63,21 @@ def set_up_engine(plan: Plan, choice: DockerChoice) -> EngineOnHost:
     )
 
 
-def set_up_models(home: Home, host: Host, plan: Plan) -> dict[str, ModelOnHost]:
-    """The plan's models where they stand on the host. ProvisionError where one does not."""
+def set_up_models(home: Home, host: Host, plan: Plan, say: Say) -> dict[str, ModelOnHost]:
+    """The plan's models where they stand on the host: carried there, or downloaded by the host.
+
+    ProvisionError where one is neither here nor there, and no hub's.
+    """
     if plan.engine.name == REFERENCE:
         return {name: ModelOnHost(name, {}) for name in plan.models}
     lock = read_model_lock(home.root / "images" / "models.lock.json")
     there, models = host.home(home), {}
+    lacking = [name for name in plan.models if not host.names(there.models / name)]
+    from_hub = [
+        name for name in lacking if lock.model(name).hub and not (home.models / name).is_dir()
+    ]
+    if from_hub:
+        provision.models_on_host(home, host, plan, from_hub, say, hub_token_for(home, host, plan))
     for name in plan.models:
         target = there.models / name
         if not host.names(target) and (home.models / name).is_dir():
