@@ -1,7 +1,7 @@
-"""One plan on several hosts: its blocks are dealt out, each host carries out its own run.
+"""Shares of one plan's blocks, and the process that works on one host's share.
 
-Invariant: each host is worked on by a process of its own, so that none can stop another; what a
-host did not finish is named with its blocks, for the same host or another to take over.
+Invariant: blocks are dealt so that every one has a host and no host is without; a process is told
+apart from the others in what is shown and in how it ended.
 """
 
 from __future__ import annotations
@@ -18,15 +18,26 @@ from records.errors import BootsFailedError, PlanError
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one host is to do. `blocks` counts from 1."""
+    """What one host is to do. `blocks` counts from 1. `name`: what it is shown as, if not so."""
 
     host: str
     blocks: tuple[int, ...]
+    name: str = ""
+
+    @property
+    def label(self) -> str:
+        """What stands before its lines."""
+        return self.name or self.host
+
+    @property
+    def listed(self) -> str:
+        """The blocks as a command line has them."""
+        return ",".join(str(block) for block in self.blocks)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a host's process ended, and its run. `run_id`: "" where its end is not known."""
+    """How a share ended, and its run. `run_id`: "" where its end is not known."""
 
     share: Share
     status: int
@@ -51,32 +62,14 @@ def deal(blocks: Sequence[int], hosts: Sequence[str]) -> tuple[Share, ...]:
     return tuple(Share(h, tuple(blocks[i :: len(hosts)])) for i, h in enumerate(hosts))
 
 
-def carry_out(
-    shares: Sequence[Share],
-    argv: Callable[[Share], Sequence[str]],
-    say: Callable[[str], None],
-) -> tuple[Outcome, ...]:
-    """Start every process, show their lines by host, wait for all. Ctrl-C stops all in order."""
-    # Sessions of their own: Ctrl-C reaches them once, from here, and not from the terminal too.
-    workers = [_Worker(share, argv(share), say) for share in shares]
-    while any(worker.is_alive() for worker in workers):
-        try:
-            for worker in workers:
-                worker.join()
-        except KeyboardInterrupt:
-            say("interrupted: asking every host's harness to mark its boot and stop")
-            for worker in workers:
-                worker.interrupt()
-    return tuple(worker.outcome() for worker in workers)
-
-
-class _Worker:
-    """A host's process and the thread that shows what it says."""
+class Worker:
+    """A host's process and the threads that show what it says and keep what it tells."""
 
     def __init__(self, share: Share, argv: Sequence[str], say: Callable[[str], None]) -> None:
         self._share = share
         self._say = say
         self._last_line = ""
+        # A session of its own: Ctrl-C reaches it once, from here, and not from the terminal too.
         self._process = subprocess.Popen(
             list(argv),
             stdin=subprocess.DEVNULL,
@@ -95,19 +88,19 @@ class _Worker:
             thread.start()
 
     def is_alive(self) -> bool:
+        """Whether it runs."""
         return self._process.poll() is None
 
-    def join(self) -> None:
-        self._process.wait()
-        for thread in self._threads:
-            thread.join()
-
     def interrupt(self) -> None:
+        """As Ctrl-C would."""
         if self.is_alive():
             self._process.send_signal(signal.SIGINT)
 
     def outcome(self) -> Outcome:
-        self.join()
+        """How it ended; waits until it has."""
+        self._process.wait()
+        for thread in self._threads:
+            thread.join()
         try:
             told = json.loads(self._result)
         except json.JSONDecodeError:
@@ -127,7 +120,7 @@ class _Worker:
             for line in lines:
                 if line.startswith("error: "):
                     self._last_line = line.strip()
-                self._say(f"[{self._share.host}] {line.rstrip()}")
+                self._say(f"[{self._share.label}] {line.rstrip()}")
 
     def _take(self) -> None:
         assert self._process.stdout is not None  # noqa: S101 - stdout=PIPE, for the type checker

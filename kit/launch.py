@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kit import prompt_files, zipapp
 from kit.engine_setup import EngineSetup
+from kit.fleet.address import spoken
 from kit.home import Home
 from kit.host import Host, Running
 from kit.mirror import refresh_jobs, refresh_run
@@ -67,7 +68,7 @@ def read_job(path: Path) -> Job:
 
 def resume_command(host: Host, run_id: str) -> str:
     """What to type to go on with a run, whatever plan file it was begun with."""
-    return f"kit reproduce --run {run_id}{'' if host.name == 'local' else f' --host {host.name}'}"
+    return f"kit reproduce --run {run_id} {spoken(host.name)}".rstrip()
 
 
 def unfinished(home: Home, host: Host, plan: Plan, blocks: tuple[int, ...], say: Say) -> Job | None:

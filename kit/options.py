@@ -13,6 +13,9 @@ from typing import Any, TypeVar
 import click
 
 from kit import prompt_files
+from kit.fleet.address import compose
+from kit.fleet.address import parse as parse_fleet
+from kit.fleet.opening import open_fleet
 from kit.home import Home
 from kit.host import Host
 from kit.hosts import host_names, parse_host
@@ -28,6 +31,7 @@ from records.run_directory import RunDirectory, runs_in
 F = TypeVar("F", bound=Callable[..., Any])
 
 _ACCEPT_NEW = "kit.accept_new"
+_FLEET = "kit.fleet"
 DEFAULT_PLAN = "smoke-cpu"
 
 
@@ -46,8 +50,9 @@ def plan_option(function: F) -> F:
 def host_option(function: F) -> F:
     """--host HOST, and --accept-new, which `open_host` looks for."""
     named = click.option(
-        "--host", "host_name", default="", metavar="HOST", help="Where to run; default: here."
-    )
+        "--host", "host_name", default="", metavar="HOST", callback=_compose_host,
+        help="Where to run; default: here.",
+    )  # fmt: skip
     accept = click.option(
         "--accept-new",
         is_flag=True,
@@ -56,6 +61,29 @@ def host_option(function: F) -> F:
         help="On first contact, pin the host's key without asking.",
     )
     return named(accept(function))
+
+
+def fleet_option(function: F) -> F:
+    """--fleet slurm[:PARTITION]|sky[:CLOUD], composed with --host, its login node."""
+    return click.option(
+        "--fleet", default="", is_eager=True, expose_value=False, callback=_note_fleet,
+        metavar="FLEET",
+        help="On a cluster: slurm[:PARTITION]; --host then names its login node.",
+    )(function)  # fmt: skip
+
+
+def _note_fleet(ctx: click.Context, _param: click.Parameter, value: str) -> None:
+    ctx.meta[_FLEET] = value
+
+
+def _compose_host(ctx: click.Context, _param: click.Parameter, value: str) -> str:
+    fleet = ctx.meta.get(_FLEET, "")
+    if not fleet:
+        return value
+    (login, *others) = host_names(value)
+    if others:
+        raise click.UsageError("--fleet takes one --host: the login node")
+    return compose(fleet, login)
 
 
 def _note_accept_new(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
@@ -73,6 +101,9 @@ def open_host(home: Home, name: str, *, accept_new: bool = False) -> Host:
             f"{name} and {len(others)} more: this command takes one host",
             f"--host {name}, and so on for each",
         )
+    fleet = parse_fleet(name)
+    if fleet is not None:
+        return open_fleet(home, name, open_host(home, fleet.login, accept_new=accept_new))
     if name in ("", "local"):
         return parse_host(name)
     from kit.known_hosts import Meeting  # the cryptography behind it takes long to import

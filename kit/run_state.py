@@ -110,7 +110,8 @@ class RunState:
             boot_ns = 1_000_000_000 * (
                 estimates.boot_s + estimates.window_s * len(self.plan.windows)
             )
-        spent_ns = now_ns - self._boot_started_ns if self.boot else 0
+        # A cluster has no clock of its own to ask: its hosts say 0.
+        spent_ns = max(0, now_ns - self._boot_started_ns) if self.boot else 0
         return max(0, boot_ns * (self.total - self.done) - min(spent_ns, boot_ns)) // 1_000_000_000
 
     def see(self, envelope: schema.Envelope) -> str:

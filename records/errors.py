@@ -116,6 +116,12 @@ class ConnectionLostError(KitError):
     exit_code = 25
 
 
+class SchedulerError(KitError):
+    """A cluster's scheduler cannot be reached, refused what was asked, or lost a task."""
+
+    exit_code = 26
+
+
 # 30-39: the engine
 class ProvisionError(KitError):
     """The engine or the model could not be installed from its lock."""

@@ -6,6 +6,8 @@ History
   1 (2026-11-30): first version. Added since, left out at its default: prompts.digest,
     run.started.blocks, run.ended.left_out, plan.estimates.setup_s, arm.blocks, window.client.
 
+Types of event added since: scheduler.observed.
+
 A field added to a version that has records carries metadata "since" and a default, and is written
 only where it differs from it (records/decode.py): sealed runs, and the digests of their plans, stay
 as they are.
@@ -86,6 +88,25 @@ class HostObserved:
     TYPE: ClassVar[str] = "host.observed"
     phase: str
     host_id: str
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerObserved:
+    """The allocation that a scheduler gave the harness, after each `host.observed`, same phase.
+
+    `job`: its number, with the task's in an array. `node`: a salted id of the node's name.
+    `restarts`: how often the job was queued again. `source`: which of the scheduler's commands told
+    the figures among the facts; "none" where none could.
+    """
+
+    TYPE: ClassVar[str] = "scheduler.observed"
+    phase: str
+    scheduler: str
+    job: str
+    node: str
+    restarts: int
+    source: str
     facts: dict[str, Any]
 
 
@@ -286,6 +307,7 @@ EVENTS: dict[str, type[Any]] = {
         RunResumed,
         JournalRepaired,
         HostObserved,
+        SchedulerObserved,
         EngineBound,
         ModelBound,
         Calibrated,

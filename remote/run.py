@@ -44,6 +44,7 @@ from remote.interruption import Interruption
 from remote.lease import Lease
 from remote.progress import Progress
 from remote.prompts.source import request_source
+from remote.slurm.observation import observe as observe_slurm
 
 
 def main(job_path: str) -> int:
@@ -227,6 +228,9 @@ def _require_prompts(context: Context) -> None:
 def _observe(context: Context, phase: str) -> None:
     facts = probe(context.job.host_salt, context.records, place=context.job.place)
     context.record(schema.HostObserved(phase, facts.host_id, to_object(facts)))
+    allocation = observe_slurm(phase, context.job.host_salt, context.records, os.environ)
+    if allocation is not None:
+        context.record(allocation)
 
 
 def _bind(context: Context, phase: str) -> None:

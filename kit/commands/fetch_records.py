@@ -9,7 +9,15 @@ import click
 from kit.fetch import Fetched, carried_data, fetch_run
 from kit.launch import jobs
 from kit.mirror import refresh_all
-from kit.options import find_run, home, host_option, json_option, open_host, open_hosts
+from kit.options import (
+    find_run,
+    fleet_option,
+    home,
+    host_option,
+    json_option,
+    open_host,
+    open_hosts,
+)
 from kit.output import print_json, print_table, say
 from records.run_directory import RunDirectory, runs_in
 
@@ -17,6 +25,7 @@ from records.run_directory import RunDirectory, runs_in
 @click.command()
 @click.argument("run_id", default="")
 @host_option
+@fleet_option
 @click.option("--unfinished", is_flag=True, help="Also runs that are not sealed yet.")
 @click.option(
     "--from",

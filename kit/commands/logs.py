@@ -11,7 +11,7 @@ from kit.home import Home
 from kit.host import Host
 from kit.launch import is_under_way
 from kit.mirror import refresh_all, refresh_run
-from kit.options import find_run, home, host_option, open_host
+from kit.options import find_run, fleet_option, home, host_option, open_host
 from records.errors import UnknownRunError
 from records.run_directory import RunDirectory
 
@@ -21,6 +21,7 @@ _POLL_S = 0.5
 @click.command()
 @click.argument("run_id", default="")
 @host_option
+@fleet_option
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run stops.")
 def command(run_id: str, host_name: str, follow: bool) -> None:
     """Print what a run's harness printed; default: the newest run.

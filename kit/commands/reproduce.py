@@ -10,12 +10,15 @@ import click
 from analysis.publish import studies, write_studies
 from analysis.reading import Run, read_run, sealed_runs
 from kit.commands.study_text import shown_text
+from kit.fleet.carry_out import Shared, carry_out, require_all
+from kit.fleet.opening import fleet_of
+from kit.fleet.ssh_fleet import SshFleet
 from kit.hosts import host_names
-from kit.many_hosts import Shared, reproduce_on, require_all
 from kit.options import (
     blocks_option,
     find_job,
     find_plan,
+    fleet_option,
     home,
     host_option,
     json_option,
@@ -37,6 +40,7 @@ from records.run_directory import RunDirectory
 @plan_option
 @run_option
 @host_option
+@fleet_option
 @runtime_options
 @blocks_option
 @new_option
@@ -60,6 +64,7 @@ def command(
       kit reproduce --plan smoke-cpu --json
       kit reproduce --host root@203.0.113.7:22022 --accept-new
       kit reproduce --plan smoke-cpu --host host1,host2
+      kit reproduce --plan l4-confounds --fleet slurm:gpu --host me@login
       kit reproduce --run 20261130T115921Z
     """
     here = home()
@@ -72,19 +77,21 @@ def command(
     else:
         plan = find_plan(here, plan_name)
     docker = docker_choice(here, plan)
-    if len(names) == 1:
+    fleet = fleet_of(here, open_host(here, names[0]), plan, say, new, blocks, job, docker)
+    if fleet is not None:
+        shared = carry_out(fleet, say)
+    elif len(names) == 1:
         host = open_host(here, names[0])
         shared = Shared(
             (reproduce(here, host, plan, say, new=new, blocks=blocks, docker=docker, resume=job),),
             (),
         )
     else:
-        shared = reproduce_on(
-            here, open_hosts(here, host_name), plan, plan_name, say, new=new, blocks=blocks
-        )
+        hosts = open_hosts(here, host_name)
+        shared = carry_out(SshFleet(here, hosts, plan, plan_name, say, new=new, blocks=blocks), say)
     told = _show(shared.done, as_json=as_json)
     if as_json:
-        print_json(told[0] if len(names) == 1 else told)
+        print_json(told[0] if len(names) == 1 and fleet is None else told)
     require_all(shared, plan_name)
     for one in shared.done:
         require_complete(one.ending)

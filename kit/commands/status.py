@@ -11,7 +11,15 @@ from kit.home import Home
 from kit.host import Host
 from kit.launch import is_under_way, resume_command
 from kit.mirror import refresh_all
-from kit.options import find_run, home, host_option, json_option, known_runs, open_hosts
+from kit.options import (
+    find_run,
+    fleet_option,
+    home,
+    host_option,
+    json_option,
+    known_runs,
+    open_hosts,
+)
 from kit.output import print_json, print_table, say
 from kit.run_state import RunState, read_state
 from records.errors import FormatError, UnknownRunError
@@ -21,6 +29,7 @@ from records.run_directory import RunDirectory
 @click.command()
 @click.argument("run_id", default="")
 @host_option
+@fleet_option
 @json_option
 def command(run_id: str, host_name: str, as_json: bool) -> None:
     """Where each run on a host stands; with RUN_ID, also why boots failed.
@@ -30,6 +39,7 @@ def command(run_id: str, host_name: str, as_json: bool) -> None:
       kit status
       kit status 20261130T115921Z --json
       kit status --host root@203.0.113.7:22022
+      kit status --fleet slurm --host me@login
     """
     here = home()
     told = []

@@ -76,9 +76,9 @@ def probe(salt: str, disk: Path, root: Path = Path("/"), place: str = "") -> Hos
         machine=platform.machine(),
         cores_online=len(proc.parse_cpu_list(_read(root / "sys/devices/system/cpu/online"))),
         affinity=tuple(sorted(os.sched_getaffinity(0))),
-        cpu_quota_milli=_cpu_quota(root),
+        cpu_quota_milli=cpu_quota_milli(root),
         memory=proc.parse_meminfo(_read(root / "proc/meminfo")),
-        memory_limit_bytes=_memory_limit(root),
+        memory_limit_bytes=memory_limit_bytes(root),
         shm_bytes=_free_bytes(root / "dev/shm"),
         disk_free_bytes=_free_bytes(disk),
         governor=_read_or_absent(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -145,7 +145,8 @@ def cgroup_file(root: Path, controller: str, v1_name: str, v2_name: str) -> Path
     return next((file for file in candidates if file.is_file()), None)
 
 
-def _cpu_quota(root: Path) -> int | None:
+def cpu_quota_milli(root: Path) -> int | None:
+    """The quota of this process's control group; None where there is no limit."""
     file = cgroup_file(root, "cpu", "cpu.cfs_quota_us", "cpu.max")
     if file is None:
         return None
@@ -154,7 +155,8 @@ def _cpu_quota(root: Path) -> int | None:
     return proc.parse_cfs(_read(file), _read(file.with_name("cpu.cfs_period_us")))
 
 
-def _memory_limit(root: Path) -> int | None:
+def memory_limit_bytes(root: Path) -> int | None:
+    """The memory limit of this process's control group; None where there is none."""
     file = cgroup_file(root, "memory", "memory.limit_in_bytes", "memory.max")
     return None if file is None else proc.parse_memory_limit(_read(file))
 

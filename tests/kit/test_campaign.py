@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit.campaign import Share, carry_out, deal
+from kit.campaign import Share, Worker, deal
 from kit.hosts import host_names, parse_host
 from kit.inventory import read_inventory
 from kit.ssh_host import SshHost
@@ -40,7 +40,9 @@ def test_processes_are_shown_by_host_and_their_ends_kept_apart() -> None:
         code = f"import sys; print({told!r}); sys.stderr.write('error: x\\n'); sys.exit({status})"
         return [sys.executable, "-c", code]
 
-    outcomes = carry_out((Share("a", (1,)), Share("b", (2,))), argv, said.append)
+    shares = (Share("a", (1,)), Share("b", (2,)))
+    workers = [Worker(share, argv(share), said.append) for share in shares]
+    outcomes = [worker.outcome() for worker in workers]
     assert sorted(said) == ["[a] error: x", "[b] error: x"]
     assert [(o.status, o.run_id, o.has_ended) for o in outcomes] == [
         (0, "r-a", True),

@@ -1,0 +1,1 @@
+"""Where the blocks of one plan run: hosts over SSH, clusters, clouds."""

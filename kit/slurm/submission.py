@@ -1,0 +1,96 @@
+"""The words of an sbatch command and the script it is given.
+
+Invariant: pure; each task of the array is one block, alone on its node, queued again by Slurm when
+its node fails or is taken away. Options: sbatch(1).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+from kit.plan_cost import Tariff, cost_of
+from kit.slurm.site import SlurmSite
+from records.plan import Plan
+
+_MARGIN_S = 15 * 60
+_SIZES = ("--tensor-parallel-size", "-tp", "--pipeline-parallel-size", "-pp")
+
+
+def sbatch_argv(
+    site: SlurmSite, plan: Plan, numbers: Iterable[int], name: str, output: Path
+) -> tuple[str, ...]:
+    """The command; the script comes by stdin. `output`: a directory for what no task took over."""
+    words = [
+        "sbatch",
+        "--parsable",
+        f"--job-name={name}",
+        f"--array={listed(numbers)}",
+        "--nodes=1",
+        "--ntasks=1",
+        "--exclusive",  # whoever shares the node is in the measurement
+        "--mem=0",  # all of it
+        f"--time={limit_minutes(site, plan)}",
+        "--requeue",
+        f"--signal=B:TERM@{site.notice_s}",
+        "--open-mode=append",
+        f"--output={output}/%A_%a.out",
+    ]
+    for option, value in (
+        ("partition", site.partition),
+        ("account", site.account),
+        ("qos", site.qos),
+    ):
+        if value:
+            words.append(f"--{option}={value}")
+    count = gpus(plan)
+    if count:
+        words.append(f"--gres={site.gres}:{count}")
+        features = site.features(plan.requirements.compute_capability)
+        if features:
+            words.append(f"--constraint={features}")
+    return (*words, *site.options)
+
+
+def script(python: str, harness: Path, array: Path) -> bytes:
+    """The batch script: the shell makes room for the harness, which so gets Slurm's signal."""
+    words = (python, "-I", "-S", str(harness), "slurm", str(array))
+    return f"#!/bin/sh\nexec {shlex.join(words)}\n".encode()
+
+
+def gpus(plan: Plan) -> int:
+    """How many GPUs a boot of the plan takes at most; 0 for a plan that needs none."""
+    need = plan.requirements
+    if not need.compute_capability and not need.gpu_memory_mib:
+        return 0
+    return max(_parallel(arm.args) for arm in plan.arms)
+
+
+def limit_minutes(site: SlurmSite, plan: Plan) -> int:
+    """For one block: the plan's own estimate with room, in whole minutes."""
+    cost = cost_of(replace(plan, blocks=1), Tariff(Decimal(0), 1000))
+    return -(-(cost.seconds * site.time_factor + _MARGIN_S + site.notice_s) // 60)
+
+
+def listed(numbers: Iterable[int]) -> str:
+    """`1-3,5` for 1, 2, 3, 5."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
+
+
+def _parallel(args: Sequence[str]) -> int:
+    """The product of the degrees of parallelism among an arm's arguments."""
+    product = 1
+    for index, arg in enumerate(args):
+        name, is_joined, value = arg.partition("=")
+        if name in _SIZES:
+            product *= int(value if is_joined else args[index + 1])
+    return product

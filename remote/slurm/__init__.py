@@ -1,0 +1,1 @@
+"""The harness as a task of a Slurm job."""

@@ -1,0 +1,139 @@
+"""One task of an array job: a block, on whatever node it was given, begun or gone on with.
+
+Invariant: records, job and log stand on shared storage, scratch on the node; a task that Slurm
+stops has marked its boot before it ends, and is queued again only where nobody asked it to stop.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from records import canonical
+from records.decode import from_object, to_object
+from records.errors import FormatError, HostUnfitError, InterruptedRunError, RunBusyError
+from records.job import Job
+from records.slurm_array import SlurmArray, SlurmTask
+from remote import run
+from remote.slurm import report, shared_disk
+from remote.slurm.observation import answer, node_id, show_job
+
+# Slurm may send its signal up to 60 s early (sbatch(1), --signal).
+_EARLY_S = 90
+# NFSv4 keeps the lock of a node that died for its lease, 90 s by default (nfsd(7)).
+_BUSY_S = 300
+_BUSY_POLL_S = 5
+_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN", "HF_TOKEN_FILE")
+
+
+def main(array_path: str) -> int:
+    """Carry out the task that SLURM_ARRAY_TASK_ID names; the exit status of `run`."""
+    array = from_object(SlurmArray, canonical.decode(Path(array_path).read_bytes()))
+    number = os.environ.get("SLURM_ARRAY_TASK_ID", "")
+    if number not in array.tasks:
+        raise FormatError(f"{array_path} has no task {number!r}", "kit reproduce --fleet slurm")
+    task = array.tasks[number]
+    _log_to(Path(task.log))
+    for name in _TOKENS:
+        os.environ.pop(name, None)
+    if Path(task.stop).exists():
+        raise InterruptedRunError("stopped before it had begun", "the same command goes on")
+    began, job_id = time.monotonic(), os.environ.get("SLURM_JOB_ID", "")
+    left_s = time_left_s(show_job(job_id))
+    job = placed(_job(task), scratch_of(array.scratch, os.environ), os.environ)
+    path = _bring(_job(task), job)
+    Path(job.run_directory).parent.mkdir(parents=True, exist_ok=True)
+    warning = shared_disk.require_lock(shared_disk.of(Path(job.run_directory).parent))
+    if warning:
+        print(warning, file=sys.stderr, flush=True)
+    try:
+        return _run_when_free(path)
+    except InterruptedRunError:
+        spent_s = time.monotonic() - began
+        at_limit = left_s is not None and left_s - spent_s <= array.notice_s + _EARLY_S
+        if at_limit and not Path(task.stop).exists():
+            print("the time limit is near: queued again", file=sys.stderr, flush=True)
+            answer(("scontrol", "requeue", job_id))
+        raise
+    finally:
+        shutil.rmtree(job.scratch, ignore_errors=True)  # the node is somebody else's next
+
+
+def time_left_s(shown: Mapping[str, str]) -> int | None:
+    """How long the job may still run; None where it has no limit."""
+    limit = report.seconds(shown.get("TimeLimit", ""))
+    spent = report.seconds(shown.get("RunTime", ""))
+    return None if limit is None or spent is None else limit - spent
+
+
+def scratch_of(candidates: Iterable[str], environ: Mapping[str, str]) -> Path:
+    """The first candidate that is a writable directory on this node. HostUnfitError."""
+    tried = []
+    for text in candidates:
+        words = {name: value for name, value in environ.items() if value}
+        filled = text
+        for name in sorted(words, key=len, reverse=True):
+            filled = filled.replace(f"${name}", words[name])
+        tried.append(filled)
+        if "$" not in filled and Path(filled).is_dir() and os.access(filled, os.W_OK):
+            return Path(filled)
+    raise HostUnfitError(
+        f"no scratch directory on this node among {', '.join(tried)}",
+        'name one in slurm.toml: scratch = ["/local"]',
+    )
+
+
+def placed(job: Job, scratch: Path, environ: Mapping[str, str]) -> Job:
+    """The job on this node: its scratch, the node's salted id, the names to keep out."""
+    user = environ.get("SLURM_JOB_USER", "user")
+    names = {environ.get(name, "") for name in ("SLURMD_NODENAME", "SLURM_SUBMIT_HOST")}
+    return replace(
+        job,
+        scratch=str(scratch / f"spec-fp8-kit-{user}" / job.run_id),
+        place=node_id(job.host_salt, environ),
+        private_names=tuple(sorted({*job.private_names, *names} - {"", "localhost"})),
+    )
+
+
+def _job(task: SlurmTask) -> Job:
+    return from_object(Job, canonical.decode(Path(task.job).read_bytes()))
+
+
+def _bring(shared: Job, job: Job) -> Path:
+    """Prompts and job into the node's scratch; where the job stands."""
+    scratch = Path(job.scratch)
+    scratch.mkdir(parents=True, exist_ok=True)
+    if Path(shared.prompts_directory).is_dir():
+        shutil.copytree(shared.prompts_directory, job.prompts_directory, dirs_exist_ok=True)
+    path = scratch / "job.json"
+    path.write_bytes(canonical.encode(to_object(job)))
+    return path
+
+
+def _run_when_free(path: Path) -> int:
+    """Run once the journal's lock is free: the node that held it may have died with it."""
+    began = time.monotonic()
+    while True:
+        try:
+            return run.main(str(path))
+        except RunBusyError as error:
+            if time.monotonic() - began > _BUSY_S:
+                raise
+            print(f"waiting: {error.message}", file=sys.stderr, flush=True)
+            time.sleep(_BUSY_POLL_S)
+
+
+def _log_to(log: Path) -> None:
+    """Print where the kit looks for what a run's harness printed."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    fd = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.dup2(fd, 1)
+    os.dup2(fd, 2)
+    os.close(fd)
