@@ -73,6 +73,7 @@ test: lint
 bench: $(DEV_READY)
 	$(BIN)/python -m tests.bench.bench_records
 	$(BIN)/python -m tests.bench.bench_claims
+	$(BIN)/python -m tests.bench.bench_analysis
 	$(BIN)/python -m tests.bench.bench_audit
 	$(BIN)/python -m tests.bench.bench_client
 

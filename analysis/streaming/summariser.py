@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from analysis.definitions.columns import ChunkColumns
-from analysis.definitions.definition import Definition, Summary, summarise
+from analysis.definitions.definition import Definition, Summary
 from analysis.definitions.rules import Sample
-from analysis.statistics.percentiles import percentiles
+from analysis.statistics.percentiles import Method, percentiles
 from analysis.streaming.selection import Batch, Selection, linear
 
 _PERCENTS = (50, 95, 99)
 _Rule = Callable[[ChunkColumns], Sample]
+# How many values there are, and their percentiles; none of no values.
+_Points = tuple[int, tuple[float, ...]]
 
 
 @dataclass(slots=True)
@@ -57,46 +59,56 @@ class Summariser:
         elif self._first is None:
             self._first = columns
         else:
-            for one in self._definitions:
-                streamed = one.per != "request" and one.percentile_method == "linear"
-                self._kept.setdefault(one.compute, _Kept(Selection() if streamed else None))
-            self._count(self._first)
-            self._first = None
+            first, self._first = self._first, None
+            self._open(streamed=True)
+            self._count(first)
             self._count(columns)
 
     def summaries(self, again: Callable[[], Iterable[ChunkColumns]]) -> tuple[Summary, ...]:
         """One summary a definition, in their order. `again` gives the same batches anew."""
         if not self._kept:
-            only = self._first or ChunkColumns.of_requests([])
-            return tuple(summarise(one, only) for one in self._definitions)
-        points = {rule: self._points(rule, kept, again) for rule, kept in self._kept.items()}
-        return tuple(
-            _summary(one, self._kept[one.compute], *points[one.compute](one))
-            for one in self._definitions
-        )
+            self._open(streamed=False)
+            self._count(self._first or ChunkColumns.of_requests([]))
+        points: dict[tuple[_Rule, Method], _Points] = {}
+        found = []
+        for one in self._definitions:
+            kept = self._kept[one.compute]
+            key = (one.compute, one.percentile_method)
+            # Several tools share a rule: what it gives is put in order once.
+            if key not in points:
+                points[key] = _points(*key, kept, again)
+            found.append(_summary(one, kept, *points[key]))
+        return tuple(found)
+
+    def _open(self, *, streamed: bool) -> None:
+        for one in self._definitions:
+            large = streamed and one.per != "request" and one.percentile_method == "linear"
+            self._kept.setdefault(one.compute, _Kept(Selection() if large else None))
 
     def _count(self, columns: ChunkColumns) -> None:
         for rule, kept in self._kept.items():
             kept.see(rule(columns))
 
-    def _points(
-        self, rule: _Rule, kept: _Kept, again: Callable[[], Iterable[ChunkColumns]]
-    ) -> Callable[[Definition], tuple[int, tuple[float, ...]]]:
-        """From a definition with this rule to its count and percentiles, worked out once."""
-        if kept.selection is None:
-            sample = _joined(kept.values)
-            return lambda one: (_total(sample), _percentiles(sample, one))
-        count = kept.selection.total
-        found: tuple[float, ...] = ()
-        if count and not kept.errors:
 
-            def batches() -> Iterator[Batch]:
-                for columns in again():
-                    sample = rule(columns)
-                    yield sample.values_ms, sample.weights
+def _points(
+    rule: _Rule, method: Method, kept: _Kept, again: Callable[[], Iterable[ChunkColumns]]
+) -> _Points:
+    if kept.selection is None:
+        values, weights = _joined(kept.values)
+        count = int(values.size if weights is None else weights.sum())
+        if count == 0 or kept.errors:
+            return count, ()
+        return count, percentiles(values, weights, _PERCENTS, method)
+    count = kept.selection.total
+    if count == 0 or kept.errors:
+        return count, ()
 
-            found = linear(kept.selection, _PERCENTS, weighted=kept.weighted, again=batches)
-        return lambda _: (count, found)
+    def batches() -> Iterator[Batch]:
+        for columns in again():
+            sample = rule(columns)
+            yield sample.values_ms, sample.weights
+
+    return count, linear(kept.selection, _PERCENTS, weighted=kept.weighted, again=batches)
 
 
 def _summary(one: Definition, kept: _Kept, count: int, found: tuple[float, ...]) -> Summary:
@@ -112,14 +124,3 @@ def _joined(parts: Sequence[Batch]) -> Batch:
     values = np.concatenate([part[0] for part in parts])
     weights = [part[1] for part in parts if part[1] is not None]
     return values, np.concatenate(weights) if weights else None
-
-
-def _total(sample: Batch) -> int:
-    values, weights = sample
-    return int(values.size if weights is None else weights.sum())
-
-
-def _percentiles(sample: Batch, one: Definition) -> tuple[float, ...]:
-    if _total(sample) == 0:
-        return ()
-    return percentiles(*sample, _PERCENTS, one.percentile_method)

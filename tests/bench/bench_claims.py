@@ -52,7 +52,7 @@ def _request(index: int, like: Request) -> Request:
     )
 
 
-def _batches() -> list[list[object]]:
+def batches() -> list[list[object]]:
     """A few different lines' worth of requests: to draw each anew would take minutes."""
     like = sealed_run.request(0, 1, 4)
     made = (
@@ -67,14 +67,14 @@ def _batches() -> list[list[object]]:
 
 def _grown(journal: Path, lines_a_window: int) -> Iterator[tuple[str, object]]:
     """The events of a small journal, with its requests replaced by many more."""
-    batches = _batches()
+    drawn = batches()
     for line in journal.read_bytes().splitlines():
         event = json.loads(line)
         if event["type"] != "window.requests":
             yield event["type"], event["value"]
         elif event["value"]["requests"] and event["value"]["requests"][0]["index"] == 0:
             for number in range(lines_a_window):
-                yield event["type"], {**event["value"], "requests": batches[number % len(batches)]}
+                yield event["type"], {**event["value"], "requests": drawn[number % len(drawn)]}
 
 
 def make_project(root: Path, chunks: int) -> Path:
