@@ -42,6 +42,7 @@ VERBS = {
     "analyze": "Tables from records.",
     "figures": "Figures from records, each with its data beside it.",
     "report": "One page of what was measured: verdicts, figures, tables, traces.",
+    "compare": "Verdicts: records against the published study, or against other records.",
     "audit": "Hold records, tables and claims to account.",
     "sign": "Sign a run's seal, or CHECKPOINT, with an SSH key.",
     "claims": "Every number that may be cited, recomputed from records.",

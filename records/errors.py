@@ -293,3 +293,22 @@ class PaperError(KitError):
     """The paper does not build: an undefined claim or reference, or an error of TeX's own."""
 
     exit_code = 81
+
+
+# 85-89: verdicts, where the caller asked to fail on them
+class ContradictedError(KitError):
+    """A comparison came out contradicted, and the caller asked to fail on that."""
+
+    exit_code = 85
+
+
+class InconclusiveError(KitError):
+    """A comparison is inconclusive, and the caller asked to fail on that."""
+
+    exit_code = 86
+
+
+class NotComparableError(KitError):
+    """Records are not comparable, and the caller asked to fail on that."""
+
+    exit_code = 87

@@ -271,6 +271,9 @@ class _Writer:
             )
         )
 
+    def _drafts(self, arm: str) -> bool:
+        return bool(self._plan.arm(arm).speculative_config)
+
     def _argv(self, arm_id: str) -> tuple[str, ...]:
         arm = self._plan.arm(arm_id)
         config = arm.speculative_config
@@ -286,7 +289,7 @@ class _Writer:
         if outcome == "completed":
             self._put(schema.BootHealthy(boot, 900 * MS))
             self._put(schema.BootWarmed(boot, (2, 0), quiet=True, elapsed_ns=80 * MS))
-            self._put(schema.EngineDecided(boot, "0.29.0", decisions(arm == "draft")))
+            self._put(schema.EngineDecided(boot, "0.29.0", decisions(self._drafts(arm))))
             for window in self._plan.windows if planned else ():
                 self._window(planned, boot, arm, window)
         else:
@@ -296,7 +299,7 @@ class _Writer:
         self._put(schema.BootEnded(boot, outcome, cause, "", {"signal": "SIGINT"}, {name: log}))
 
     def _window(self, planned: PlannedBoot | None, boot: str, arm: str, window: Window) -> None:
-        drafted = DRAFTED if arm == "draft" else 0
+        drafted = DRAFTED if self._drafts(arm) else 0
         # Boots differ a little in speed, so that there is a spread to speak of.
         scale = self._shape.scale_ppm + (planned.block if planned else 0) * 10_000
         count = window.load.requests

@@ -24,6 +24,9 @@ from analysis.study import StudyStratum, merge
 from records.errors import ClaimError
 
 _NS_PER_S = 1_000_000_000
+# Two boots have a spread, but one difference says nothing about it.
+_LEAST_FREE = 2
+_TOO_FEW = "too few boots for a spread with an interval; three on one host are the least"
 _TESTS = {
     "cv-margin": "CV over boots within hosts, modified McKay interval (Vangel 1996), Holm",
     "kind": "the same word in every boot",
@@ -127,19 +130,19 @@ def _spread(case: _Case, reading: Reading) -> Pending:
     by_host = _by_host(windows, claim, case.study)
     spread = spread_within(by_host)
     if spread is None or claim.bounds is None:
-        why = f"{len(windows)} boots have no spread to speak of; three are the least, on one host"
-        return Pending(replace(_verdict(claim, "inconclusive", why), boots=len(windows)))
-    low, high = claim.bounds
-    decided: Decided = coefficient(spread, (low / 100, high / 100), case.alpha)
-    decided = _percent(decided)
+        return Pending(replace(_verdict(claim, "inconclusive", _TOO_FEW), boots=len(windows)))
     verdict = replace(
         _verdict(claim, "inconclusive", ""),
-        measured=f"{decided.estimate:.2f} %",
-        value=decided.estimate,
+        measured=f"{100 * spread.cv:.2f} %",
+        value=100 * spread.cv,
         boots=spread.boots,
         hosts=spread.hosts,
     )
-    return Pending(verdict, decided)
+    if spread.free < _LEAST_FREE:
+        return Pending(replace(verdict, reason=_TOO_FEW))
+    low, high = claim.bounds
+    decided = coefficient(spread, (low / 100, high / 100), case.alpha)
+    return Pending(verdict, _percent(decided))
 
 
 def _percent(decided: Decided) -> Decided:

@@ -23,8 +23,6 @@ from analysis.statistics.samples import Floats
 
 POWER = 0.8
 MOST_BOOTS = 1000
-# Two boots have a spread, but one difference says nothing about it.
-_LEAST_FREE = 2
 # The least number of boots that decides with this power at a level; None above MOST_BOOTS.
 Needs = Callable[[float], int | None]
 
@@ -144,7 +142,7 @@ def coefficient(spread: Spread, margin: tuple[float, float], alpha: float = 0.05
 
 
 def spread_within(by_host: dict[str, list[float]]) -> Spread | None:
-    """CV of boots within hosts: each value over its host's mean; None below two degrees of freedom.
+    """CV of boots within hosts: each value over its host's mean; None where no host has two.
 
     With one host it is SD (n - 1) over mean. With several it is pooled over them, so that what
     hosts differ by is not taken for a spread of boots.
@@ -152,7 +150,7 @@ def spread_within(by_host: dict[str, list[float]]) -> Spread | None:
     groups = [np.asarray(values, dtype=np.float64) for values in by_host.values() if values]
     boots = sum(group.size for group in groups)
     free = boots - len(groups)
-    if free < _LEAST_FREE:
+    if free < 1:
         return None
     squares = sum(float(np.sum((group / group.mean() - 1) ** 2)) for group in groups)
     return Spread(math.sqrt(squares / free), free, boots, len(groups))

@@ -1,0 +1,110 @@
+"""The quantities in which two sets of boots are compared: one number a window, and its error.
+
+Invariant: a quantity is taken from a window's metrics under its own name; None where the window
+does not have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from analysis.calibration import quantity_error_ns, relative_error, stamp_error_ns
+from analysis.claiming.reading import StudyRun
+from analysis.comparing.decisions import decision
+from analysis.metrics import WindowMetrics
+from records.plan import Plan
+
+_NS_PER_MS = 1e6
+_LATENCIES = (
+    ("step-gap", "p50", "ms"),
+    ("step-gap", "p95", "ms"),
+    ("tpot.n-1", "p50", "ms/token"),
+    ("tpot.n-k1", "p50", "ms/token"),
+    ("ntpot", "p50", "ms/token"),
+    ("ttft.sent", "p50", "ms"),
+)
+# The two between which a ranking turns (paper/published.toml, goodput.inversion).
+_OBJECTIVES = ("p95-step-gap", "tpot.n-1")
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """`latency`: the id of a latency quantity, "" for rates and lengths."""
+
+    id: str
+    unit: str
+    of: Callable[[WindowMetrics], float | None]
+    latency: str = ""
+
+
+def quantities_of(plan: Plan, threshold_ms: int | None = None) -> tuple[Quantity, ...]:
+    """What windows of this plan are compared in.
+
+    Goodput at one threshold: all of them tell nearly the same again. `threshold_ms`: None for the
+    one in the middle of the plan's.
+    """
+    ordered = sorted(plan.thresholds_ms)
+    at = ordered[len(ordered) // 2] if threshold_ms is None else threshold_ms
+    return (
+        Quantity("throughput", "tok/s", lambda m: m.output_tokens_per_s),
+        Quantity("acceptance", "tok/step", lambda m: m.acceptance.server_length),
+        *[
+            Quantity(f"{id_}.{point}", unit, partial(_percentile, id_, point), id_)
+            for id_, point, unit in _LATENCIES
+        ],
+        *[
+            Quantity(f"goodput.{name}.{at}ms", "req/s", partial(_goodput, name, at))
+            for name in _OBJECTIVES
+        ],
+    )
+
+
+def quantity_ids(plan: Plan, threshold_ms: int | None = None) -> tuple[str, ...]:
+    """Their ids, in order."""
+    return tuple(one.id for one in quantities_of(plan, threshold_ms))
+
+
+def client_error(
+    quantity: Quantity, value: float, windows: Sequence[WindowMetrics], runs: Sequence[StudyRun]
+) -> float:
+    """By how much the client's stamps may bend a value of this quantity, as a share of it.
+
+    CalibrationError where no run has a calibration at the concurrency of the windows.
+    """
+    if not quantity.latency and quantity.id != "throughput":
+        return 0.0
+    concurrency = windows[0].concurrency
+    error_ns = stamp_error_ns(
+        [c for run in runs for c in run.calibrations if c.concurrency == concurrency]
+    )
+    if quantity.id == "throughput":
+        return relative_error(error_ns, min(window.wall_ns for window in windows))
+    plan = runs[0].plan
+    sampling = next(w.sampling for w in plan.windows if w.id == windows[0].window)
+    tokens = max(1, sampling.min_tokens)
+    # The first chunk may be a whole step: the draft's tokens and one.
+    first = 1 + max((_drafted(run, windows[0].arm) for run in runs), default=0)
+    return quantity_error_ns(quantity.latency, error_ns, tokens, first) / _NS_PER_MS / value
+
+
+def _drafted(run: StudyRun, arm: str) -> int:
+    found = [
+        decision(boot.decided.facts, "spec_tokens")
+        for boot in run.boots
+        if boot.started.arm == arm and boot.decided is not None
+    ]
+    return max((int(text) for text in found if text.isdecimal()), default=0)
+
+
+def _percentile(id_: str, point: str, window: WindowMetrics) -> float | None:
+    value: float | None = getattr(window.latency_of(id_), point)
+    return value
+
+
+def _goodput(name: str, threshold_ms: int, window: WindowMetrics) -> float | None:
+    for one in window.goodput:
+        if (one.quantity, round(one.threshold_ms)) == (name, threshold_ms):
+            return one.per_second
+    return None

@@ -1,0 +1,63 @@
+"""Verdicts for people: a line each, then every reason once; no verb of its own.
+
+Invariant: no verdict is left out, and each one's reason stands below with its name.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from analysis.comparing.tables import counted, interval_text
+from analysis.comparing.verdict import Verdict
+from kit.commands.study_text import WIDTH
+
+_ORDER = ("contradicted", "inconclusive", "not applicable", "reproduced")
+_HEAD = ("claim", "held against", "measured", "interval", "boots", "hosts", "outcome")
+
+
+def verdict_lines(title: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """The table, the reasons, and the count."""
+    prefix = _common(verdicts)
+    yield f"{title}{f' ({prefix}…)' if prefix else ''}\n"
+    rows = [_HEAD, *[_row(verdict, prefix) for verdict in verdicts]]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
+    for number, row in enumerate(rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip()
+        if number == 0:
+            yield "  ".join("-" * width for width in widths)
+    yield ""
+    for (outcome, reason), names in _reasons(verdicts, prefix):
+        yield from textwrap.wrap(f"{outcome}: {reason}", WIDTH)
+        text = ", ".join(names)
+        yield from textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+    yield f"\n{counted(verdicts)}"
+
+
+def _row(verdict: Verdict, prefix: str) -> tuple[str, ...]:
+    return (
+        verdict.id.removeprefix(prefix),
+        verdict.published,
+        verdict.measured,
+        interval_text(verdict),
+        str(verdict.boots or ""),
+        str(verdict.hosts or ""),
+        verdict.outcome,
+    )
+
+
+def _reasons(verdicts: Sequence[Verdict], prefix: str) -> list[tuple[tuple[str, str], list[str]]]:
+    """Each outcome and reason once, with the claims that it is of; the gravest first."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for verdict in verdicts:
+        key = (verdict.outcome, verdict.reason)
+        found.setdefault(key, []).append(verdict.id.removeprefix(prefix))
+    return sorted(found.items(), key=lambda item: _ORDER.index(item[0][0]))
+
+
+def _common(verdicts: Sequence[Verdict]) -> str:
+    """`<plan>.` where all verdicts are of one plan's arms."""
+    first = {verdict.id.partition(".")[0] + "." for verdict in verdicts}
+    compared = all(verdict.id.count(".") >= 3 for verdict in verdicts)
+    return first.pop() if compared and len(first) == 1 else ""

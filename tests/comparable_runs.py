@@ -1,0 +1,126 @@
+"""Sealed runs of hosts, GPUs, spreads and shares that a test names, through tests/sealed_run.py.
+
+Invariant: rates follow from the length of each window, which is the only thing changed of it: base
+length times the factor asked for, so that a ratio of rates is a ratio of factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from analysis.claiming.reading import StudyRun, read_study_run
+from records import schema
+from records.load import Load
+from records.plan import Arm, Plan, PlannedBoot, boot_order
+from tests.sealed_run import Shape, make_run, small_plan
+
+# Factor of a window's length, at least 1, by planned boot; of one block more than of another.
+Lengths = Callable[[PlannedBoot], float]
+_DRAFT = '{"method":"draft_model","model":"drafter","num_speculative_tokens":4}'
+L4_ARMS = (
+    "draft-bf16-graph",
+    "draft-bf16-eager",
+    "ngram-bf16-graph",
+    "none-bf16-graph",
+    "draft-fp8-graph",
+    "draft-bf16-target-pinned",
+)
+
+
+def l4_plan(blocks: int = 12) -> Plan:
+    """A plan called l4-confounds with the arms that claims name, small in everything else."""
+    plan = small_plan(blocks, requests=4)
+    arms = tuple(
+        Arm(
+            id_,
+            "target",
+            "" if id_.startswith("none") else _DRAFT,
+            (),
+            {},
+            {"speculation": id_},
+            "none",
+        )
+        for id_ in L4_ARMS
+    )
+    window = replace(plan.windows[0], id="c64", load=Load("closed", 2, requests=4))
+    return replace(
+        plan, id="l4-confounds", arms=arms, windows=(window,), thresholds_ms=(20, 40, 75)
+    )
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a made run is to look like. `gpu` "": a host without one.
+
+    `target`, `draft`: backend by arm, where not as the engine's log of tests/sealed_run.py has it.
+    `outcomes`: planned boot -> how it ended, where it did not complete; "missing" leaves it out.
+    `begun_s`: CLOCK_REALTIME of every boot; 0 leaves it.
+    """
+
+    host: str = "host-1"
+    gpu: str = "NVIDIA L4"
+    driver: str = "580.1"
+    version: str = "0.29.0"
+    lengths: Lengths = lambda _: 1.0
+    accepted: Lengths = lambda _: 1.0
+    target: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    draft: Mapping[str, str] = field(default_factory=dict)
+    outcomes: Mapping[str, str] = field(default_factory=dict)
+    blocks: tuple[int, ...] = ()
+    begun_s: int = 0
+    shape: Shape = field(default_factory=Shape)
+
+
+def made_run(directory: Path, plan: Plan, made: Made) -> StudyRun:
+    """Make and read one such run; `directory`'s name is its id."""
+    planned = {boot.id: boot for boot in boot_order(plan)}
+    arms = {boot.id: boot.arm for boot in planned.values()}
+
+    def known(boot: str) -> PlannedBoot | None:
+        return planned.get(boot.partition(".")[0])
+
+    def edit(event: Any) -> Any:
+        boot = known(event.boot) if hasattr(event, "boot") else None
+        if boot is not None:
+            outcome = made.outcomes.get(boot.id, "")
+            if (made.blocks and boot.block not in made.blocks) or outcome == "missing":
+                return None
+            event = _of_boot(event, boot, arms[boot.id], outcome, made)
+        if isinstance(event, schema.RunStarted):
+            return replace(event, blocks=made.blocks)
+        if isinstance(event, schema.HostObserved):
+            gpus = [{"name": made.gpu}] if made.gpu else []
+            facts = {**event.facts, "driver": made.driver, "cuda": "13.0", "gpus": gpus}
+            return replace(event, host_id=made.host, facts=facts)
+        return event
+
+    return read_study_run(make_run(directory, plan, replace(made.shape, edit=edit)))
+
+
+def _of_boot(event: Any, boot: PlannedBoot, arm: str, outcome: str, made: Made) -> Any:
+    if isinstance(event, schema.BootStarted) and made.begun_s:
+        clock = replace(event.clock, realtime_ns=made.begun_s * 10**9)
+        return replace(event, clock=clock)
+    if isinstance(event, schema.EngineDecided):
+        facts = dict(event.facts)
+        if arm in made.target:
+            backend, flash = made.target[arm]
+            facts["target"] = {
+                **facts["target"], "backend": backend, "flash_attention_version": flash
+            }  # fmt: skip
+        if arm in made.draft:
+            facts["draft"] = {**facts["draft"], "backend": made.draft[arm]}
+        return replace(event, version=made.version, facts=facts)
+    if isinstance(event, schema.WindowEnded):
+        wall_ns = round(event.report.wall_ns * made.lengths(boot))
+        counters = event.counters
+        if counters.drafts > 0:
+            accepted = round(1000 * counters.accepted_tokens * made.accepted(boot))
+            counters = replace(counters, drafts=1000 * counters.drafts, accepted_tokens=accepted)
+        return replace(event, report=replace(event.report, wall_ns=wall_ns), counters=counters)
+    if isinstance(event, schema.BootEnded) and outcome:
+        return replace(event, outcome=outcome, cause="as the test wants it")
+    return event
