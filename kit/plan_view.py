@@ -26,8 +26,8 @@ def primes(plan: Plan, blocks: Sequence[int] = ()) -> int:
     return sum(arm.cache == "warm" for arm in plan.arms if arm.id in arms)
 
 
-def lease_text(plan: Plan, minutes: int) -> Iterator[str]:
-    """Which of the plan's blocks a host holds that is there for so long, from the first on.
+def lease_text(plan: Plan, minutes: int, blocks: Sequence[int] = ()) -> Iterator[str]:
+    """Which of the blocks (empty: of all), from the first on, a host holds that is there so long.
 
     Setup and boots by the plan's estimates. With a cache that was carried along, one boot takes
     the place of those that fill it.
@@ -36,7 +36,7 @@ def lease_text(plan: Plan, minutes: int) -> Iterator[str]:
     for what, carried in (("an empty cache", False), ("a carried cache", True)):
         held: list[int] = []
         boots = took_s = 0
-        for block in range(1, plan.blocks + 1):
+        for block in blocks or range(1, plan.blocks + 1):
             fresh = boots + len(plan.arms_in(block))
             filling = min(1, primes(plan)) * per_boot_s if carried else 0
             if not carried:
@@ -45,7 +45,7 @@ def lease_text(plan: Plan, minutes: int) -> Iterator[str]:
             if total_s > minutes * 60:
                 break
             held, boots, took_s = [*held, block], fresh, total_s
-        told = f"blocks 1-{held[-1]}" if len(held) > 1 else "block 1" if held else "no block"
+        told = f"blocks {', '.join(map(str, held))}" if held else "no block"
         yield f"{minutes} minutes, {what}: {told}, {boots} boots, {took_s} s of {minutes * 60}"
 
 
@@ -62,6 +62,7 @@ def window_text(window: Window) -> str:
         f"{load.kind}, concurrency {load.concurrency}{rate}, {' or '.join(limits)}; "
         f"{window.endpoint}, {window.prompts.count} {window.prompts.source} prompts, "
         f"{window.sampling.min_tokens}-{window.sampling.max_tokens} tokens out"
+        f"{f'; by a plain {window.client} client' if window.by_peer else ''}"
     )
 
 

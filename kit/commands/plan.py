@@ -1,4 +1,4 @@
-"""`kit plan list`, `kit plan show` and `kit plan cost`."""
+"""`kit plan list`, `kit plan show`, `kit plan cost` and `kit plan power`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from decimal import Decimal, InvalidOperation
 import click
 
 from analysis.claims import arms_of_claims
+from kit.commands import plan_power
 from kit.doctor.needs import needs_of
 from kit.follow import duration
-from kit.options import find_plan, home, json_option
+from kit.options import blocks_option, find_plan, home, json_option
 from kit.output import print_json, print_table, say
 from kit.plan_checks import obstacles
 from kit.plan_cost import Cost, Tariff, cost_of, rows_by_claim
 from kit.plan_view import expected_s, lease_text, overview, window_text
-from records.plan import boot_order
+from records.plan import boot_order, require_blocks
 
 
 @click.group()
@@ -25,6 +26,9 @@ def command() -> None:
     Example:
       kit plan show smoke-cpu
     """
+
+
+command.add_command(plan_power.command)
 
 
 @command.command("list")
@@ -70,17 +74,20 @@ def list_plans(as_json: bool) -> None:
     "--minutes", type=click.IntRange(min=1), default=25, show_default=True,
     help="How long a host is there, for a plan that tells its setup time.",
 )  # fmt: skip
+@blocks_option
 @json_option
-def show(name: str, minutes: int, as_json: bool) -> None:
+def show(name: str, minutes: int, blocks: tuple[int, ...], as_json: bool) -> None:
     """Show a plan: arms, order of boots, windows, expected duration, what a host must have.
 
     \b
     Example:
       kit plan show l4-confounds
+      kit plan show sm90-confounds --minutes 25 --blocks 6,7
       kit plan show kit/plans/demo.toml --json
     """
     here = home()
     plan = find_plan(here, name)
+    require_blocks(plan, blocks)
     for reason in obstacles(here, plan):
         say(f"warning: {reason}")
     if as_json:
@@ -109,7 +116,7 @@ def show(name: str, minutes: int, as_json: bool) -> None:
         f"{', ' + ' '.join(need.cpu_flags) if need.cpu_flags else ''}"
         f"{gpu if need.gpu_memory_mib else ', no GPU'}"
     )
-    for line in lease_text(plan, minutes) if plan.estimates.setup_s else ():
+    for line in lease_text(plan, minutes, blocks) if plan.estimates.setup_s else ():
         click.echo(line)
 
 
