@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from kit.delete_on_host import delete_there
 from kit.fetch import Fetched, carried_data, fetch_run
 from kit.launch import jobs
 from kit.mirror import refresh_all
@@ -34,20 +35,35 @@ from records.run_directory import RunDirectory, runs_in
     metavar="DIR",
     help="A run directory that was carried here by other means.",
 )
+@click.option(
+    "--delete-remote",
+    is_flag=True,
+    help="Then delete each sealed run there, once the host's hashes are those of what is here.",
+)
 @json_option
 def command(
-    run_id: str, host_name: str, unfinished: bool, carried: Path | None, as_json: bool
+    run_id: str,
+    host_name: str,
+    unfinished: bool,
+    carried: Path | None,
+    delete_remote: bool,
+    as_json: bool,
 ) -> None:
     """Bring the records of sealed runs into records/data, verified; what is here never changes.
+
+    Nothing is deleted where they come from unless --delete-remote asks for it.
 
     \b
     Example:
       kit fetch-records
       kit fetch-records 20261130T115921Z --unfinished
       kit fetch-records --from carried/20261130T120000Z-sm90-pilot-0a1b2c
+      kit fetch-records --host root@203.0.113.7:22022 --delete-remote
     """
     here = home()
     if carried is not None:
+        if delete_remote:
+            raise click.UsageError("--from and --delete-remote: what was carried stays")
         local = open_host(here, "local")
         _report([fetch_run(local, carried.resolve(), carried_data(here, carried))], as_json)
         return
@@ -55,12 +71,18 @@ def command(
     for host in open_hosts(here, host_name):
         seen, there = refresh_all(host, here), host.home(here)
         known = {job.run_id: job for job in jobs(seen, say)}
-        runs = [find_run(seen, run_id)] if run_id else runs_in(seen.runs)
+        present = set(host.names(there.runs))
+        runs = [find_run(seen, run_id)] if run_id else list(runs_in(seen.runs))
+        for run in runs:
+            if run.path.name not in present:  # what was seen of it is kept in the copy here
+                say(f"{run.path.name}: no longer on {host.name}")
+        runs = [run for run in runs if run.path.name in present]
         wanted = [r for r in runs if r.path.name in known and (unfinished or r.is_sealed)]
-        fetched += [
-            fetch_run(host, there.run(name), here.data_for(known[name]), seen)
-            for name in (run.path.name for run in wanted)
-        ]
+        for name in (run.path.name for run in wanted):
+            fetched.append(fetch_run(host, there.run(name), here.data_for(known[name]), seen))
+            if delete_remote and fetched[-1].sealed:
+                delete_there(here, host, fetched[-1])
+                say(f"{name}: deleted on {host.name}; its records are here")
         for run in runs:
             _say_skipped(run, known=run.path.name in known, unfinished=unfinished)
     _report(fetched, as_json)

@@ -69,6 +69,15 @@ def test_a_plan_runs_there_and_its_records_are_here(sshd: Sshd, kit: SshKit) -> 
     again = kit.call("fetch-records", "--host", name_of(sshd), "--json")
     assert json.loads(again.stdout)[0]["new_bytes"] == 0
     assert "sealed" in kit.call("logs", "--host", name_of(sshd)).stdout
+    asked = kit.call("fetch-records", "--host", name_of(sshd), "--delete-remote")
+    assert asked.returncode == 0, asked.stderr
+    assert runs_on(sshd) == []
+    assert list(run.verify_files()) == []
+    gone = kit.call("fetch-records", "--host", name_of(sshd), "--json")
+    assert json.loads(gone.stdout) == []
+    assert "no longer on" in gone.stderr
+    (told,) = json.loads(kit.call("status", "--host", name_of(sshd), "--json").stdout)
+    assert told["state"] == "sealed"
 
 
 def test_names_addresses_and_tokens_are_nowhere_in_what_is_kept(sshd: Sshd, slow: SshKit) -> None:
