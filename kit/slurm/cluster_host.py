@@ -68,9 +68,11 @@ class SlurmHost:
         """On the login node."""
         return self.login.run(argv, stdin=stdin, timeout_s=timeout_s)
 
-    def start_detached(self, argv: Sequence[str], cwd: Path, log: Path, note: Path) -> Running:
+    def start_detached(
+        self, argv: Sequence[str], cwd: Path, log: Path, note: Path, *, stdin: bytes = b""
+    ) -> Running:
         """On the login node: installations, never a measurement."""
-        return self.login.start_detached(argv, cwd, log, note)
+        return self.login.start_detached(argv, cwd, log, note, stdin=stdin)
 
     def attach(self, note: Path, argv_part: str) -> Running | None:
         """The task that the note's neighbour remembers, unless it has ended; else by the note."""
