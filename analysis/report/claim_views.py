@@ -6,6 +6,7 @@ anchor, and its number then opens the records of its row instead.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from analysis.claiming.evaluation import Evaluation
@@ -23,10 +24,11 @@ class ClaimBook:
         self._root = root
         self._data = data
         self._found: dict[str, ClaimView] = {}
+        self._notes = 0
 
     @property
     def claims(self) -> tuple[ClaimView, ...]:
-        """What was asked for so far and has a value, in order of its number."""
+        """What was asked for so far and has a value, in that order."""
         return tuple(self._found.values())
 
     def view(self, id_: str) -> ClaimView | None:
@@ -36,7 +38,7 @@ class ClaimBook:
         if id_ not in self._found:
             found = trace(id_, self._evaluation, self._root, self._data)
             self._found[id_] = ClaimView(
-                len(self._found) + 1,
+                0,
                 f"claim-{id_}",
                 id_,
                 found.printed,
@@ -48,6 +50,14 @@ class ClaimBook:
                 self._sources.of_claim(found),
             )
         return self._found[id_]
+
+    def noted(self, id_: str) -> ClaimView | None:
+        """The claim with the number of an endnote; None where it has no value."""
+        found = self.view(id_)
+        if found and not found.number:
+            self._notes += 1
+            self._found[id_] = found = replace(found, number=self._notes)
+        return found
 
     def anchor(self, id_: str) -> str:
         """Where its trace stands; "" where it has no value."""

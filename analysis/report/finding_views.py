@@ -41,7 +41,7 @@ def _linked(findings: Sequence[Finding], seals: Collection[str]) -> set[str]:
 def _view(finding: Finding, seals: Mapping[str, str], claims: ClaimBook) -> FindingView:
     cited: dict[str, ClaimView] = {}
     for id_ in _CITED.findall(finding.body):
-        view = claims.view(id_)
+        view = claims.noted(id_)
         if view is not None:
             cited[id_] = view
     return FindingView(

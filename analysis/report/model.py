@@ -52,10 +52,11 @@ class TableView:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Journal lines of one boot, window or run that a number rests on, as `file:line`."""
+    """Journal lines of one boot, window or run that a number rests on: `30, 33-36` of `file`."""
 
     label: str
-    places: tuple[str, ...]
+    file: str
+    lines: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ClaimView:
-    """One claim with its value, and the source it was computed from. `number`: its endnote."""
+    """One claim with its value, and the source it was computed from.
+
+    `number`: its endnote on paper; 0 where only a table prints it.
+    """
 
     number: int
     anchor: str

@@ -49,7 +49,7 @@ def run_view(run: Run, trace: RunTrace, anchor: str) -> RunView:
         tuple(_machine(facts)),
         tuple(digests),
         tuple(
-            (f"{concurrency} streams", f"{error_ns / 1e6:.4f} ms")
+            (f"{concurrency} stream{'s' if concurrency > 1 else ''}", f"{error_ns / 1e6:.4f} ms")
             for concurrency, error_ns in sorted(trace.calibrated_p99_ns.items())
         ),
     )

@@ -6,7 +6,7 @@ in the order in which the page first needs them, so the same records give the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from analysis.claiming.reading import BootRecord, Line, StudyRun
@@ -68,10 +68,11 @@ class SourceBook:
     def of_claim(self, trace: Trace) -> str:
         """The anchor of what a claim was computed from."""
         origins = [
-            Origin(_label(w.arm, w.boot, w.window), self._short(w.lines)) for w in trace.windows
+            one
+            for w in trace.windows
+            for one in self._origins(_label(w.arm, w.boot, w.window), w.lines)
         ]
-        if trace.other_lines:
-            origins.append(Origin("other lines", self._short(trace.other_lines)))
+        origins += self._origins("other lines", trace.other_lines)
         names = sorted({(w.arm, w.window) for w in trace.windows})
         title = "; ".join(f"arm {arm}, window {window}" for arm, window in names)
         runs = tuple(run.run for run in trace.runs)
@@ -94,16 +95,18 @@ class SourceBook:
 
     def _origin(self, run: StudyRun, label: str, seqs: Iterable[int]) -> list[Origin]:
         lines = [Line(run.run_id, seq) for seq in sorted(seqs)]
-        found = places(lines, self._root, self._data[run.run_id])
-        return [Origin(label, self._short(found))] if lines else []
+        return list(self._origins(label, places(lines, self._root, self._data[run.run_id])))
 
-    def _short(self, found: Iterable[str]) -> tuple[str, ...]:
-        """Without the directories above the records, which are the reader's own affair."""
+    def _origins(self, label: str, found: Iterable[str]) -> Iterator[Origin]:
+        """`file:line` by file, without the directories above the records: the reader's affair."""
         above = sorted({f"{path.parent.as_posix()}/" for path in self._data.values()})
-        return tuple(
-            next((one.removeprefix(top) for top in above if one.startswith(top)), one)
-            for one in found
-        )
+        by_file: dict[str, list[str]] = {}
+        for place in found:
+            file, _, lines = place.rpartition(":")
+            top = next((one for one in above if file.startswith(one)), "")
+            by_file.setdefault(file.removeprefix(top), []).append(lines)
+        for file, parts in by_file.items():
+            yield Origin(label, file, ", ".join(parts))
 
     def _anchor(self, title: str, origins: Iterable[Origin], runs: tuple[str, ...]) -> str:
         key = tuple(origins)

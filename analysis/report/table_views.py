@@ -15,7 +15,7 @@ from analysis.claiming.claim import where_defined
 from analysis.report.model import Cell, Heading, TableView
 from analysis.table import MISSING, Column, Table
 
-FOLDED_FROM_ROWS = 30
+FOLDED_FROM_ROWS = 40
 _FUNCTIONS: dict[str, Callable[..., Table]] = {
     "decisions": conduct_tables.decisions_table,
     "boots": conduct_tables.boots_table,
@@ -90,12 +90,13 @@ def _heading(column: Column) -> Heading:
 
 
 def _shared(table: Table) -> dict[str, str]:
-    """Words, not numbers, that are alike in at least two rows, but for the first column."""
+    """Words, not numbers, that are alike in at least two rows; the arm stays where it is."""
     if len(table.rows) < 2:
         return {}
     found = {}
-    for column, cells in list(zip(table.columns, zip(*table.rows, strict=True), strict=True))[1:]:
-        if not column.numeric and not column.several and len(set(cells)) == 1:
+    for column, cells in zip(table.columns, zip(*table.rows, strict=True), strict=True):
+        words = not column.numeric and not column.several and column.name != "arm"
+        if words and len(set(cells)) == 1:
             found[column.name] = cells[0]
     return found
 

@@ -118,7 +118,8 @@
     if (source) {
       parts.push(copy(source));
       for (const id of (source.dataset.runs || "").split(" ").filter(Boolean)) {
-        parts.push(...all("h3, .stratum-of-run, .digests", document.getElementById(id)).map(copy));
+        const run = document.getElementById(id);
+        parts.push(...all("h3, .stratum-of-run, .digests", run).map(copy));
       }
     }
     body.replaceChildren(...parts);
@@ -140,10 +141,10 @@
     if (event.target === dialog) dialog.close(); // beside it
   });
 
-  // Paper has no clicks: what is folded is opened for print, and folded again.
+  // Paper has no clicks: what a verdict was decided by is opened for print, and closed again.
   let unfolded = [];
   window.addEventListener("beforeprint", () => {
-    unfolded = all("details.fold:not([open])");
+    unfolded = all("details.decided:not([open])");
     for (const one of unfolded) one.open = true;
   });
   window.addEventListener("afterprint", () => { for (const one of unfolded) one.open = false; });
