@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kit import prompt_files
 from kit.bundle import download
+from kit.bundle.carried_cache import cache_files
 from kit.bundle.cut import Packed, cut
 from kit.bundle.host_list import HostList
 from kit.bundle.requirements import relied_on
@@ -60,12 +61,19 @@ class Built:
 
 
 def build(
-    home: Home, plan: Plan, host: HostList | None, part_bytes: int, out: Path, say: Say
+    home: Home,
+    plan: Plan,
+    host: HostList | None,
+    part_bytes: int,
+    out: Path,
+    say: Say,
+    cache: Path | None = None,
 ) -> Built:
     """Make the bundle of a plan for a host in `out`, in place of a bundle that is there.
 
+    `cache`: a warm cache that was packed on another host, which goes along.
     ProvisionError: a wheel or model cannot be had, or the lock does not fit the host.
-    ForeignDirectoryError: `out` holds something else.
+    ForeignDirectoryError: `out` holds something else. BundleDamagedError: the cache is not whole.
     """
     _require_ours(out)
     harness, harness_digest = build_harness(home)
@@ -78,6 +86,8 @@ def build(
         target = replace(host.target, glibc=glibc)
     job = template_for(home, plan, harness_digest)
     packed = [*_wheel_files(wheels), *_model_files(home, plan, say), *_prompt_files(home, plan)]
+    if cache is not None:  # last: parts before it stay as they are from one cache to the next
+        packed += cache_files(cache, plan, say)
     _clear(out)
     parts = cut(packed, part_bytes, out, say)
     small = {

@@ -41,6 +41,10 @@ def command() -> None:
 @click.option("--python", default="", metavar="X.Y", help="The host's Python, if FILE lacks it.")
 @click.option("--glibc", default="", metavar="X.Y", help="The host's glibc, if FILE lacks it.")
 @click.option("--part-size", default="62.5MB", show_default=True, help="Size of a part.")
+@click.option(
+    "--cache", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
+    help="A warm cache brought home from another host (harness.pyz pack --cache): it goes along.",
+)  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory to fill.")
 @json_option
 def build_bundle(
@@ -49,6 +53,7 @@ def build_bundle(
     python: str,
     glibc: str,
     part_size: str,
+    cache: Path | None,
     out: Path,
     as_json: bool,
 ) -> None:
@@ -60,13 +65,14 @@ def build_bundle(
     \b
     Example:
       kit bundle build --plan sm90-pilot --host-freeze images/wheels-sm90-offline.host --out carry
+      kit bundle build --plan sm90-confounds --host-freeze host.txt --cache home --out carry
     """
     here = home()
     plan = find_plan(here, plan_name)
     host: HostList | None = None
     if host_freeze is not None:
         host = read_host_list(host_freeze, python, glibc)
-    built = build(here, plan, host, parse_size(part_size), out, say)
+    built = build(here, plan, host, parse_size(part_size), out, say, cache)
     if as_json:
         print_json(_built(built))
         return

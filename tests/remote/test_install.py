@@ -19,7 +19,9 @@ from kit.plan_file import load_plan
 from kit.uv_process import uv_binary
 from records import bundle, canonical
 from records.bundle import read_manifest
-from records.decode import from_object
+from records.cache_listing import WARM, CacheListing
+from records.decode import from_object, to_object
+from records.digest import Digest
 from records.errors import (
     BindingError,
     BundleDamagedError,
@@ -27,19 +29,22 @@ from records.errors import (
     HostUnfitError,
     ProvisionError,
 )
-from records.job import Job
+from records.job import EngineOnHost, Job
 from records.run_directory import RunDirectory
 from records.schema import BootEnded
 from remote.binding import binding_of
+from remote.install.carried_cache import pack
 from tests.bundle_maker import (
     HERE,
     MODEL_FILE,
     ROOT,
     SALT,
     Project,
+    host_with,
     make_project,
     start_install,
 )
+from tests.sealed_run import Shape, make_run
 
 TinyWheel = Callable[..., Path]
 ALPHA = b"WORD = 'carried'\ndef main(): print(WORD)\n"
@@ -311,3 +316,65 @@ def test_the_starter_is_python_3_10_with_its_standard_library_alone() -> None:
     codes = {"_INCOMPLETE": BundleIncompleteError, "_DAMAGED": BundleDamagedError}
     line = f"{', '.join(codes)} = {', '.join(str(e.exit_code) for e in codes.values())}"
     assert line in (ROOT / "kit" / "bundle" / "starter.py").read_text()
+
+
+def filled_cache(project: Project, root: Path, out: Path) -> CacheListing:
+    """What a host packs after a run of the project's plan, whose cache holds one kernel."""
+    run_id = "20261130T000000Z-sm90-pilot-abcdef"
+    run = make_run(root / "runs" / run_id, project.plan, Shape())
+    engine = EngineOnHost("installed", ("python",), (), {}, "lock", Digest.of(b"lock"))
+    job = Job(run_id, project.plan, engine, {}, str(run.path), str(root / "scratch"), SALT)
+    (root / bundle.JOB).write_bytes(canonical.encode(to_object(job)))
+    (root / "scratch" / WARM).mkdir(parents=True)
+    (root / "scratch" / WARM / "kernel.so").write_bytes(b"compiled")
+    return pack(root, out, 1 << 20, lambda _line: None)
+
+
+def test_a_carried_cache_is_put_in_its_place_for_a_new_run_alone(
+    tmp_path: Path, project: Project, python: str
+) -> None:
+    home, root = tmp_path / "cache", tmp_path / "root"
+    listing = filled_cache(project, tmp_path / "filled", home)
+    built = build(
+        project.home, project.plan, host_with(), 1000, tmp_path / "carry", lambda _line: None, home
+    )
+    assert [c.path for c in built.manifest.below("cache")] == [
+        "cache/cache.json",
+        "cache/cache-000",
+    ]
+    done = start_install(tmp_path / "carry", root, "--ends-in", "900", python=python)
+    assert done.returncode == 0, done.stderr
+    first = job_in(root)
+    assert first.cache == listing.binding
+    assert first.ends_unix_s > 1_700_000_000
+    assert "some of it is compiled again" in done.stderr  # it was filled below another root
+    kernel = root / "scratch" / WARM / "kernel.so"
+    kernel.write_bytes(b"compiled, and more")
+    again = start_install(tmp_path / "carry", root, python=python)
+    assert again.returncode == 0, again.stderr
+    assert (job_in(root), kernel.read_bytes()) == (first, b"compiled, and more")
+    later = start_install(tmp_path / "carry", root, "--ends-in", "9000", python=python)
+    assert later.returncode == 0, later.stderr
+    assert (job_in(root).run_id, job_in(root).cache) == (first.run_id, first.cache)
+    assert job_in(root).ends_unix_s > first.ends_unix_s
+    assert start_install(tmp_path / "carry", root, "--new-run", python=python).returncode == 0
+    assert kernel.read_bytes() == b"compiled"
+
+
+def test_a_cache_that_lost_a_byte_on_its_way_home_is_not_packed(
+    tmp_path: Path, project: Project
+) -> None:
+    home = tmp_path / "cache"
+    filled_cache(project, tmp_path / "filled", home)
+    (home / "cache-000").write_bytes((home / "cache-000").read_bytes()[:-1])
+    with pytest.raises(BundleDamagedError, match="cache-000: got"):
+        build(project.home, project.plan, host_with(), 1000, tmp_path / "carry", print, home)
+
+
+def test_what_is_installed_has_one_time_so_that_nothing_counts_as_newer_than_a_cache(
+    tmp_path: Path, carry: Path, python: str
+) -> None:
+    root = tmp_path / "root"
+    assert start_install(carry, root, python=python).returncode == 0
+    sources = [p for p in (root / "site").rglob("*") if p.is_file() and p.suffix != ".pyc"]
+    assert {path.stat().st_mtime_ns for path in sources} == {1_577_836_800 * 10**9}
