@@ -1,0 +1,245 @@
+"""`kit plan power`: what a plan's boots can tell, and how many a wanted answer needs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from analysis.figures.figure import FORMS
+from analysis.figures.rendering import render
+from analysis.metrics import run_metrics
+from analysis.power_figure import power_figure
+from analysis.power_tables import (
+    Source,
+    Wanted,
+    measured_sources,
+    power_tables,
+    published_sources,
+)
+from analysis.published import load_published
+from analysis.reading import read_run
+from analysis.statistics.planning import Design
+from analysis.table import Table, as_csv, as_object
+from kit.heartbeat import heartbeat
+from kit.home import Home
+from kit.options import find_plan, find_records, home, json_option
+from kit.output import print_json, print_table, say
+
+
+def _fraction(ctx: click.Context, param: click.Parameter, percent: float) -> float:
+    if not 0 < percent < 100:
+        raise click.BadParameter("want percent, between 0 and 100", ctx, param)
+    return percent / 100
+
+
+def _picture(ctx: click.Context, param: click.Parameter, name: str) -> Path | None:
+    if name and Path(name).suffix[1:] not in FORMS:
+        raise click.BadParameter(f"want a name that ends in .{', .'.join(FORMS)}", ctx, param)
+    return Path(name) if name else None
+
+
+@click.command("power")
+@click.argument("name", default="smoke-cpu")
+@click.option(
+    "--boots",
+    type=click.IntRange(2, 2000),
+    help="Of an arm on each host; default: the plan's blocks.",
+)
+@click.option(
+    "--hosts",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 200),
+    help="How many hosts run the plan.",
+)
+@click.option(
+    "--cv",
+    "cvs",
+    multiple=True,
+    type=click.FloatRange(0, 100, min_open=True, max_open=True),
+    metavar="PERCENT",
+    help="An arm's CV over boots; may be given several times.",
+)
+@click.option(
+    "--from",
+    "run",
+    default=None,
+    metavar="RUN",
+    help="The CVs of a run's arms: its id or beginning, or a path.",
+)
+@click.option("--window", default="", help="With --from: this window alone.")
+@click.option(
+    "--correlation",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(-1, 1, min_open=True, max_open=True),
+    help="Of two arms over blocks: what blocks gain.",
+)
+@click.option(
+    "--host-cv",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="How much a ratio of arms itself differs between hosts.",
+)
+@click.option(
+    "--alpha",
+    default=5.0,
+    show_default=True,
+    callback=_fraction,
+    metavar="PERCENT",
+    help="Level of the tests.",
+)
+@click.option(
+    "--power",
+    default=80.0,
+    show_default=True,
+    callback=_fraction,
+    metavar="PERCENT",
+    help="Chance of the answer.",
+)
+@click.option(
+    "--detect",
+    default=5.0,
+    show_default=True,
+    callback=_fraction,
+    metavar="PERCENT",
+    help="A difference of arms to find.",
+)
+@click.option(
+    "--margin",
+    default=5.0,
+    show_default=True,
+    callback=_fraction,
+    metavar="PERCENT",
+    help="A margin of equivalence.",
+)
+@click.option(
+    "--within",
+    default=50.0,
+    show_default=True,
+    callback=_fraction,
+    metavar="PERCENT",
+    help="How near a CV is to repeat.",
+)
+@click.option(
+    "--spread",
+    default=2.0,
+    show_default=True,
+    type=click.FloatRange(1, 1000, min_open=True),
+    metavar="RATIO",
+    help="A ratio of spreads to find.",
+)
+@click.option(
+    "--plot",
+    default="",
+    callback=_picture,
+    metavar="FILE",
+    help="Draw it, as .svg, .pdf or .png; its data beside it.",
+)
+@json_option
+def command(
+    name: str,
+    boots: int | None,
+    hosts: int,
+    cvs: tuple[float, ...],
+    run: str | None,
+    window: str,
+    correlation: float,
+    host_cv: float,
+    alpha: float,
+    power: float,
+    detect: float,
+    margin: float,
+    within: float,
+    spread: float,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """What a plan's boots can tell of a CV, a ratio and a spread, and how many an answer needs.
+
+    The spread of the arms: --cv, or a run's own with --from, or else the published ones of
+    paper/published.toml. All arms are taken to run on every host, in blocks.
+
+    \b
+    Example:
+      kit plan power l4-confounds
+      kit plan power l4-confounds --hosts 3 --plot power.svg
+      kit plan power --boots 12 --cv 13.92 --cv 1.44
+      kit plan power smoke-cpu --from 20261130T115921Z --json
+    """  # fmt: skip
+    if host_cv and hosts < 2:
+        raise click.UsageError("--host-cv is about several hosts: --hosts 2 or more")
+    here = home()
+    plan = find_plan(here, name)
+    design = Design(boots or max(2, plan.blocks), hosts, correlation, host_cv / 100, alpha, power)
+    wanted = Wanted(detect, margin, within, spread)
+    sources = _sources(here, cvs, run, window)
+    with heartbeat(say, "computing"):
+        tables = power_tables(sources, design, wanted)
+    files = _draw(plot, sources, design) if plot else []
+    if as_json:
+        print_json(
+            {
+                "plan": plan.id,
+                "design": asdict(design),
+                "wanted": asdict(wanted),
+                "sources": [asdict(source) for source in sources],
+                "tables": [as_object(table) for table in tables],
+                "files": [str(path) for path in files],
+            }
+        )
+        return
+    many = f" on each of {hosts} hosts" if hosts > 1 else " on one host"
+    click.echo(
+        f"{plan.id}: {design.boots} boots of an arm{many}; "
+        f"level {100 * alpha:g} %, power {100 * power:g} %"
+    )
+    for table in tables:
+        _show(table)
+    if hosts == 1:
+        click.echo("\nOne host tells nothing of how much hosts differ: --hosts.")
+
+
+def _sources(here: Home, cvs: tuple[float, ...], run: str | None, window: str) -> list[Source]:
+    if cvs and run is not None:
+        raise click.UsageError("--cv or --from: not both")
+    if window and run is None:
+        raise click.UsageError("--window is of a run: --from RUN")
+    if cvs:
+        return [Source(f"CV {cv:g} %", cv / 100, 0, "") for cv in dict.fromkeys(cvs)]
+    if run is None:
+        found = published_sources(load_published(here.root).values())
+        if not found:
+            raise click.UsageError("no published CV in paper/published.toml: --cv or --from")
+        return found
+    with heartbeat(say, "reading the records"):
+        read = read_run(find_records(here, run))
+        found = measured_sources(
+            one for one in run_metrics(read) if not window or one.window == window
+        )
+    if not found:
+        where = f" in window {window}" if window else ""
+        raise click.UsageError(f"{read.run_id}: no arm with three usable boots{where}: --cv")
+    return found
+
+
+def _draw(plot: Path, sources: list[Source], design: Design) -> list[Path]:
+    with heartbeat(say, "drawing"):
+        figure = power_figure(sources, design)
+        form = next(form for form in FORMS if plot.suffix == f".{form}")
+        plot.write_bytes(render(figure, form))
+        data = plot.with_suffix(".csv")
+        data.write_text(as_csv(figure.data), encoding="utf-8")
+    say(f"written: {plot}, {data}")
+    return [plot, data]
+
+
+def _show(table: Table) -> None:
+    click.echo(f"\n{table.title}")
+    print_table([column.heading for column in table.columns], table.rows)
+    for note in table.notes:
+        click.echo(f"  {note}")

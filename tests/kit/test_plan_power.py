@@ -1,0 +1,123 @@
+"""`kit plan power` as a user types it."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kit.main import main
+from tests.sealed_run import Shape, make_run, small_plan
+
+RUN = "20261130T100000Z-test-plan-0a1b2c"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A sealed run of four boots an arm, which differ a little in speed."""
+    return make_run(tmp_path / "data" / RUN, small_plan(blocks=4), Shape(synthetic=True)).path
+
+
+def told(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, Any]:
+    assert main(["plan", "power", *argv, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def rows(found: dict[str, Any], table: str) -> list[dict[str, Any]]:
+    return next(t["rows"] for t in found["tables"] if t["name"] == table)
+
+
+def test_published_spreads_and_a_plans_own_boots(capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, "l4-confounds")
+    assert found["design"]["boots"] == 12
+    cvs = {row["arm"]: row for row in rows(found, "cv")}
+    graph = cvs["dispersion.graph.cv"]
+    assert (graph["cv_percent"], graph["known_from_boots"]) == (13.92, 12)
+    assert graph["95_percent_low_percent"] < 13.92 < graph["95_percent_high_percent"]
+    assert cvs["acceptance.cv"]["known_from_boots"] is None
+    pairs = {(row["arm"], row["over"]) for row in rows(found, "ratio")}
+    assert ("dispersion.graph.cv", "dispersion.eager.cv") in pairs
+    assert ("dispersion.graph.cv", "acceptance.cv") not in pairs  # no ratio of unlike quantities
+    assert [row["test"] for row in rows(found, "spread")] == ["F", "Brown-Forsythe"]
+    assert "hosts" not in {table["name"] for table in found["tables"]}
+
+
+def test_in_words_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "power", "l4-confounds", "--hosts", "3", "--detect", "3"]) == 0
+    shown = capsys.readouterr().out
+    for words in ("12 boots of an arm on each of 3 hosts", "boots to find 3 %", "over hosts"):
+        assert words in shown
+    assert main(["plan", "power", "smoke-cpu"]) == 0
+    assert "One host tells nothing of how much hosts differ" in capsys.readouterr().out
+
+
+def test_spreads_given_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
+    few = told(capsys, "--boots", "6", "--cv", "13.92", "--cv", "1.44")
+    many = told(capsys, "--boots", "24", "--cv", "13.92", "--cv", "1.44")
+    assert [source["name"] for source in few["sources"]] == ["CV 13.92 %", "CV 1.44 %"]
+    assert len(rows(few, "ratio")) == 3
+    for less, more in zip(rows(few, "ratio"), rows(many, "ratio"), strict=True):
+        assert more["found_percent"] < less["found_percent"]
+        assert more["boots_to_find_5_percent"] == less["boots_to_find_5_percent"]
+
+
+def test_spreads_of_a_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, "--from", str(run), "--window", "c1")
+    assert {source["name"] for source in found["sources"]} == {"draft c1", "none c1"}
+    assert {source["boots"] for source in found["sources"]} == {4}
+    everything = told(capsys, "--from", str(run))
+    assert len(everything["sources"]) == 4
+    assert len(rows(everything, "ratio")) == 6  # never one window over another
+
+
+def test_hosts_that_differ_are_what_is_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, "--hosts", "3", "--host-cv", "2", "--cv", "1", "--boots", "12")
+    (row,) = rows(found, "ratio")
+    assert row["hosts_to_find_5_percent"] > 3
+    assert rows(found, "hosts")[0]["95_percent_high"] > 6
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"), [("p.svg", b"<?xml"), ("p.pdf", b"%PDF"), ("p.png", b"\x89PNG")]
+)
+def test_a_plot_with_its_data_beside_it(
+    name: str, begins: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = told(capsys, "l4-confounds", "--plot", str(tmp_path / name))
+    assert (tmp_path / name).read_bytes().startswith(begins)
+    assert found["files"] == [str(tmp_path / name), str(tmp_path / "p.csv")]
+    with (tmp_path / "p.csv").open(newline="") as data:
+        drawn = list(csv.DictReader(data))
+    assert {row["panel"] for row in drawn} == {
+        "CV interval", "ratio of two arms", "ratio of spreads"
+    }  # fmt: skip
+    assert {row["plan"] for row in drawn} == {"12"}
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (("--cv", "0"), "0"),
+        (("--cv", "1", "--from", "x"), "not both"),
+        (("--window", "c1"), "--from RUN"),
+        (("--host-cv", "1"), "--hosts 2"),
+        (("--plot", "p.gif"), ".svg"),
+        (("--detect", "100"), "percent"),
+        (("--boots", "1"), "2<=x"),
+    ],
+)
+def test_what_cannot_be_asked(
+    argv: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", "power", *argv]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_run_of_too_few_boots_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = make_run(tmp_path / "data" / RUN, small_plan(blocks=2), Shape()).path
+    assert main(["plan", "power", "--from", str(few)]) == 2
+    assert "no arm with three usable boots" in capsys.readouterr().err
