@@ -6,7 +6,7 @@ length times the factor asked for, so that a ratio of rates is a ratio of factor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,10 @@ L4_ARMS = (
 )
 
 
-def l4_plan(blocks: int = 12) -> Plan:
-    """A plan called l4-confounds with the arms that claims name, small in everything else."""
+def l4_plan(blocks: int = 12, arms: Sequence[str] = L4_ARMS) -> Plan:
+    """A plan called l4-confounds with arms that claims name, small in everything else."""
     plan = small_plan(blocks, requests=4)
-    arms = tuple(
+    made = tuple(
         Arm(
             id_,
             "target",
@@ -43,11 +43,11 @@ def l4_plan(blocks: int = 12) -> Plan:
             {"speculation": id_},
             "none",
         )
-        for id_ in L4_ARMS
+        for id_ in arms
     )
     window = replace(plan.windows[0], id="c64", load=Load("closed", 2, requests=4))
     return replace(
-        plan, id="l4-confounds", arms=arms, windows=(window,), thresholds_ms=(20, 40, 75)
+        plan, id="l4-confounds", arms=made, windows=(window,), thresholds_ms=(20, 40, 75)
     )
 
 
