@@ -15,6 +15,8 @@ from analysis.metrics import WindowMetrics
 from analysis.published import Published
 from analysis.statistics.dispersion import cv_interval
 from analysis.statistics.planning import (
+    MOST_BOOTS,
+    MOST_HOSTS,
     MOST_SIMULATED,
     SEED,
     SIMULATIONS,
@@ -125,7 +127,10 @@ def _cv_table(sources: Sequence[Source], design: Design, wanted: Wanted) -> Tabl
                 f"Repeats: chance that the 90 % interval of an identical repetition lies within "
                 f"{_percent(wanted.within)} of the CV."
             ),
-            "For normal boots; analysis/statistics/COVERAGE.md says what others do to it.",
+            (
+                "For normal boots and a CV below a third; analysis/statistics/COVERAGE.md says "
+                "what other boots do to it."
+            ),
         ),
         (
             *words("arm"),
@@ -141,7 +146,7 @@ def _cv_table(sources: Sequence[Source], design: Design, wanted: Wanted) -> Tabl
 
 
 def _ratio_table(sources: Sequence[Source], design: Design, wanted: Wanted) -> Table:
-    search = fewest_hosts if design.host_cv else fewest_boots
+    search, unit = (fewest_hosts, "hosts") if design.host_cv else (fewest_boots, "boots")
     rows = []
     for one, two in _comparable(sources):
         error, _ = ratio_error(design, one.cv, two.cv)
@@ -156,7 +161,6 @@ def _ratio_table(sources: Sequence[Source], design: Design, wanted: Wanted) -> T
                 _count(search(design, meets_margin(wanted.margin, one.cv, two.cv))),
             )
         )
-    unit = "hosts" if design.host_cv else "boots"
     return Table(
         "ratio",
         "The ratio of two arms",
@@ -170,6 +174,7 @@ def _ratio_table(sources: Sequence[Source], design: Design, wanted: Wanted) -> T
                 f"that power; {unit} for one of {_percent(wanted.margin)}."
             ),
             "Boots are of an arm, on each host. Logs of throughput, one boot of each arm a block.",
+            f'"-": not with {MOST_HOSTS if design.host_cv else MOST_BOOTS} {unit}.',
         ),
         (
             *words("arm", "over"),
@@ -193,7 +198,8 @@ def _spread_table(design: Design, wanted: Wanted) -> Table:
             f"Found: the smallest ratio of SDs found with a power of {_percent(design.power)}.",
             (
                 f"F is for normal boots; Brown-Forsythe, which keeps its level for any, by "
-                f"{SIMULATIONS} simulations of those from seed {SEED}."
+                f"{SIMULATIONS} simulations of those from seed {SEED}, up to {MOST_SIMULATED} "
+                f"boots of an arm in all."
             ),
         ),
         (

@@ -45,7 +45,7 @@ def _picture(ctx: click.Context, param: click.Parameter, name: str) -> Path | No
 @click.option(
     "--boots",
     type=click.IntRange(2, 2000),
-    help="Of an arm on each host; default: the plan's blocks.",
+    help="Of an arm on each host; default: the plan's blocks, shared by the hosts.",
 )
 @click.option(
     "--hosts",
@@ -162,20 +162,21 @@ def command(
     """What a plan's boots can tell of a CV, a ratio and a spread, and how many an answer needs.
 
     The spread of the arms: --cv, or a run's own with --from, or else the published ones of
-    paper/published.toml. All arms are taken to run on every host, in blocks.
+    paper/published.toml. Every host runs every arm, in blocks.
 
     \b
     Example:
       kit plan power l4-confounds
       kit plan power l4-confounds --hosts 3 --plot power.svg
       kit plan power --boots 12 --cv 13.92 --cv 1.44
-      kit plan power smoke-cpu --from 20261130T115921Z --json
+      kit plan power l4-confounds --boots 24 --correlation 0.5 --json
     """  # fmt: skip
     if host_cv and hosts < 2:
         raise click.UsageError("--host-cv is about several hosts: --hosts 2 or more")
     here = home()
     plan = find_plan(here, name)
-    design = Design(boots or max(2, plan.blocks), hosts, correlation, host_cv / 100, alpha, power)
+    boots = boots or max(2, plan.blocks // hosts)
+    design = Design(boots, hosts, correlation, host_cv / 100, alpha, power)
     wanted = Wanted(detect, margin, within, spread)
     sources = _sources(here, cvs, run, window)
     with heartbeat(say, "computing"):
@@ -223,7 +224,10 @@ def _sources(here: Home, cvs: tuple[float, ...], run: str | None, window: str) -
         )
     if not found:
         where = f" in window {window}" if window else ""
-        raise click.UsageError(f"{read.run_id}: no arm with three usable boots{where}: --cv")
+        raise click.UsageError(
+            f"{read.run_id}: no arm with three usable boots{where}; give --cv PERCENT, or a run "
+            "of more blocks"
+        )
     return found
 
 
