@@ -88,6 +88,11 @@ class Slurm:
         """The nodes' states."""
         return self.call("sinfo", "-h", "-N", "-p", "main", "-o", "%T").split()
 
+    def nodes_by_task(self) -> dict[str, str]:
+        """Which node each running task of an array has."""
+        lines = self.call("squeue", "-h", "-r", "-t", "running", "-o", "%F_%K %N").splitlines()
+        return dict(line.split() for line in lines)
+
     def stop(self) -> None:
         """End everything that was started, nodes first."""
         for node in [n for n in self.nodes if n in self.processes]:

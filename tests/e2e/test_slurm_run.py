@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from slurm_service import Slurm, running
-from ssh_kit import SshKit, outcomes, tiny_plan
+from ssh_kit import SshKit, count, name_of, outcomes, tiny_plan
+from sshd import Sshd, wait_for
 
+from kit.launch import read_job
 from records import schema
+from records.errors import HostsFailedError
 from records.run_directory import RunDirectory
 
 pytestmark = pytest.mark.timeout(300)
@@ -66,3 +70,145 @@ def test_a_block_a_task_and_every_record_home(slurm: Slurm, kit: SshKit) -> None
 def host_of(run: RunDirectory) -> str:
     (host,) = {e.event.host_id for e in run.read() if isinstance(e.event, schema.HostObserved)}
     return str(host)
+
+
+def made(kit: SshKit) -> dict[int, RunDirectory]:
+    """The runs on the shared storage by their blocks."""
+    jobs = [read_job(path) for path in (kit.home / "jobs").glob("*.json")]
+    return {job.blocks[0]: RunDirectory(Path(job.run_directory)) for job in jobs}
+
+
+def wait_for_windows(kit: SshKit, *blocks: int) -> None:
+    """Until each of these blocks has a window open."""
+
+    def all_open() -> bool:
+        runs = made(kit)
+        needle = b'"type":"window.started"'
+        journals = [runs[b].events for b in blocks if b in runs]
+        return len(journals) == len(blocks) and all(
+            journal.exists() and needle in journal.read_bytes() for journal in journals
+        )
+
+    wait_for(all_open, "no window on every node")
+
+
+def completed(run: RunDirectory) -> list[str]:
+    """The planned boots that a run brought to an end, each as often as it did."""
+    started = {
+        e.event.boot: e.event.planned for e in run.read() if isinstance(e.event, schema.BootStarted)
+    }
+    ended = (e.event for e in run.read() if isinstance(e.event, schema.BootEnded))
+    return [started[e.boot] for e in ended if e.outcome == "completed"]
+
+
+def test_a_node_killed_a_task_preempted_one_cancelled(slurm: Slurm, kit: SshKit) -> None:
+    kit.plan.write_text(tiny_plan(blocks=3, requests=6))
+    words = ("reproduce", "--plan", str(kit.plan), *FLEET, "--json")
+    process = kit.start(*words)
+    wait_for_windows(kit, 1, 2, 3)
+    nodes = slurm.nodes_by_task()
+    (job,) = {name.partition("_")[0] for name in nodes}
+    slurm.kill_node(nodes[f"{job}_1"])
+    slurm.call("scontrol", "update", f"nodename={nodes[f'{job}_1']}", "state=down", "reason=power")
+    urgent = ("-p", "urgent", "--exclusive", "-w", nodes[f"{job}_2"], "--output=/dev/null")
+    slurm.call("sbatch", *urgent, "--wrap=sleep 2")
+    slurm.call("scancel", f"{job}_3")
+    out, shown = process.communicate(timeout=200)
+    assert process.returncode == HostsFailedError.exit_code, shown
+    assert len(json.loads(out)) == 2
+    assert "1 of 3 hosts did not bring their blocks to an end" in shown
+    assert f"--blocks 3 {' '.join(FLEET)}" in shown
+    assert sorted(map(blocks_of, kit.fetched())) == [(1,), (2,)]
+    slurm.start_node(nodes[f"{job}_1"])
+    again = kit.call(*words)
+    assert again.returncode == 0, again.stderr
+    assert again.stderr.count("is sealed already") == 2
+    assert "[block 3] run resumed" in again.stderr
+    runs = kit.fetched()
+    assert sorted(map(blocks_of, runs)) == [(1,), (2,), (3,)]
+    assert all(run.is_sealed and list(run.verify_files()) == [] for run in runs)
+    # Nothing lost: the boot that was cut short is there. Nothing twice: one run a block, in it each
+    # planned boot once.
+    assert [outcomes(run) for run in runs] == [["interrupted", "completed", "completed"]] * 3
+    assert all(count(run, schema.RunResumed) == 1 for run in runs)
+    done = [boot for run in runs for boot in completed(run)]
+    assert len(done) == len(set(done)) == 6
+    tables = list((kit.place / "out" / "demo" / "tables").rglob("*.md"))
+    assert tables
+
+
+def test_seen_stopped_and_gone_on_with_like_any_host(slurm: Slurm, kit: SshKit) -> None:
+    kit.plan.write_text(tiny_plan(blocks=3, requests=9))
+    plan = ("--plan", str(kit.plan), "--blocks", "1,2")
+    begun = kit.call("run", *plan, *FLEET, "--detach", "--json")
+    assert begun.returncode == 0, begun.stderr
+    first, second = (one["run_id"] for one in json.loads(begun.stdout))
+    wait_for_windows(kit, 1, 2)
+    told = {t["run_id"]: t for t in json.loads(kit.call("status", *FLEET, "--json").stdout)}
+    assert {told[first]["state"], told[second]["state"]} == {"measuring"}
+    assert told[first]["left_s"] > 0
+    assert "window c1" in kit.call("logs", first, *FLEET).stdout
+    refused = kit.call("stop", *FLEET)
+    assert "2 runs are under way" in refused.stderr
+    stopped = kit.call("stop", first, *FLEET)
+    assert stopped.returncode == 0, stopped.stderr
+    assert f"kit reproduce --run {first} {' '.join(FLEET)}" in stopped.stdout
+    process = kit.start("reproduce", *plan, *FLEET, "--json")
+    out, shown = process.communicate(timeout=120)
+    assert process.returncode == 0, shown
+    assert f"run {second} is under way: attaching" in shown
+    assert [one["run_id"] for one in json.loads(out)] == [first, second]
+    runs = {run.path.name: outcomes(run) for run in kit.fetched()}
+    assert runs[first] == ["interrupted", "completed", "completed"]
+    assert runs[second] == ["completed", "completed"]
+    fetched = json.loads(kit.call("fetch-records", *FLEET, "--json").stdout)
+    assert [f["new_bytes"] for f in fetched] == [0, 0]
+
+
+def test_the_same_plan_by_ssh_slurm_and_here(
+    slurm: Slurm, kit: SshKit, sshd: Sshd, user_home: Path, tmp_path: Path
+) -> None:
+    text = tiny_plan(blocks=2, tokens=40)
+    kit.plan.write_text(text)
+    by_ssh = SshKit(tmp_path / "laptop", user_home, text)
+    here = SshKit(tmp_path / "here", user_home, text)
+    ways = ((kit, FLEET), (by_ssh, ("--host", name_of(sshd), "--accept-new")), (here, ()))
+    started = [
+        way.start("reproduce", "--plan", str(way.plan), "--blocks", "2", *where)
+        for way, where in ways
+    ]
+    for process in started:
+        _, shown = process.communicate(timeout=120)
+        assert process.returncode == 0, shown
+    slurms, ssh, local = (told_of(*way.fetched()) for way, _ in ways)
+    assert slurms == ssh == local
+    hosts = [{host_of(run) for run in way.fetched()} for way, _ in ways]
+    assert len(set.union(*hosts)) == 3
+
+
+# What a host decides, its environment, or the hour; what is left is the plan's and the harness's.
+OF_THE_HOST = {
+    "PATH", "clock", "host", "host_id", "merged", "port", "report", "run_id", "steal_ppm",
+}  # fmt: skip
+OBSERVATIONS = {"host.observed", "scheduler.observed", "client.calibrated"}
+
+
+def told_of(run: RunDirectory) -> list[tuple[str, Any]]:
+    """The events of a run without what the host or the moment decides."""
+    events = [(envelope.event.TYPE, schema.encode(envelope.event)[1]) for envelope in run.read()]
+    return [(name, without_host(value)) for name, value in events if name not in OBSERVATIONS]
+
+
+def without_host(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {k: v for k, v in value.items() if k not in OF_THE_HOST and not k.endswith("_ns")}
+        if "logs" in kept or "metrics" in kept:  # captures of these very processes
+            kept |= {k: sorted(kept[k]) for k in ("logs", "metrics") if k in kept}
+        return {k: without_host(v) for k, v in kept.items()}
+    if isinstance(value, list):
+        after = ["", *value]
+        return [
+            "PORT" if before == "--port" else without_host(v)
+            for before, v in zip(after, value, strict=False)
+        ]
+    return value
