@@ -65,7 +65,7 @@ def test_any_bytes_are_read_or_refused_in_one_way(data: bytes) -> None:
         -(2**63),
         b"bytes",
         {1, 2},
-        object(),
+        1j,
         "\ud800",
         {"\udfff": 1},
     ],
