@@ -18,6 +18,7 @@ from kit.fleet.address import spoken
 from kit.home import Home
 from kit.host import Host, Running
 from kit.mirror import refresh_jobs, refresh_run
+from kit.steps import Step
 from records import canonical, chain
 from records.decode import from_object, to_object
 from records.digest import Digest
@@ -34,13 +35,16 @@ Say = Callable[[str], None]
 class Started:
     """A run under way. `log_offset`: where this start's output begins in the harness's log.
 
-    `resumes`: the command that goes on with it should it be interrupted.
+    `resumes`: the command that goes on with it should it be interrupted. `steps`: what it took to
+    get here; `started_ns`: the host's CLOCK_MONOTONIC then. Both empty where it ran already.
     """
 
     job: Job
     running: Running
     log_offset: int
     resumes: str
+    steps: tuple[Step, ...] = ()
+    started_ns: int = 0
 
 
 def new_run_id(plan: Plan, now: datetime.datetime) -> str:

@@ -7,7 +7,8 @@ plan that has not ended is continued, never started beside.
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit import engine_setup, preflight
@@ -34,6 +35,7 @@ from kit.launch import (
     start,
     unfinished,
 )
+from kit.steps import Step, Stopwatch, to_first_window
 from records.errors import BootsFailedError, ProvisionError
 from records.job import Job
 from records.plan import Plan
@@ -44,11 +46,15 @@ Blocks = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Reproduced:
-    """A run that has ended and whose records are here."""
+    """A run that has ended and whose records are here.
+
+    `steps`: from the command to the first measured window; none where it was resumed or attached.
+    """
 
     ending: Ending
     fetched: Fetched
     tables: Path
+    steps: tuple[Step, ...] = ()
 
 
 def require_complete(ending: Ending) -> None:
@@ -77,9 +83,22 @@ def reproduce(
         home, host, plan, say, new=new, blocks=blocks, docker=docker, resume=resume
     )
     ending = follow(host.mirror(home), started, watch, say)
-    return Reproduced(
-        ending, bring_home(home, host, started.job, say), home.tables_for(started.job)
-    )
+    fetched = bring_home(home, host, started.job, say)
+    steps = _steps(started, fetched, say)
+    return Reproduced(ending, fetched, home.tables_for(started.job), steps)
+
+
+def _steps(started: Started, fetched: Fetched, say: Say) -> tuple[Step, ...]:
+    """Where the time went up to the first window, said on one line."""
+    if not started.started_ns:
+        return ()
+    events = RunDirectory(fetched.directory).events
+    there = tuple(to_first_window(events, started.started_ns))
+    steps = (*started.steps, *there) if there else ()
+    if steps:
+        told = ", ".join(f"{step.what} {step.took_ns / 1e9:.1f}" for step in steps)
+        say(f"first window after {sum(s.took_ns for s in steps) / 1e9:.1f} s: {told}")
+    return steps
 
 
 def begin(
@@ -99,7 +118,10 @@ def begin(
     this run. `blocks`: of the plan, empty for all. `docker`: the image in which to run; None for
     the wheels runtime.
     """
+    stopwatch = Stopwatch()
     here = host.mirror(home)
+    host.home(home)
+    stopwatch.lap("reach the host")
     old = resume or unfinished(home, host, plan, blocks, say)
     running = watch = None
     if old is not None:
@@ -118,9 +140,14 @@ def begin(
             return Started(old, running, offset, resume_command(host, old.run_id)), watch
         _require_same_runtime(old, docker)
         say(f"resuming unfinished run {old.run_id}, {done}")
-    job, harness = prepare(home, host, plan, old.run_id if old else "", say, blocks, docker)
+    stopwatch.lap("look for a run under way")
+    job, harness = prepare(
+        home, host, plan, old.run_id if old else "", say, blocks, docker, stopwatch.lap
+    )
     watch = watch or Watch.begin(home, host, job.run_id)
     started = start(home, host, job, harness)
+    stopwatch.lap("start the harness")
+    started = replace(started, steps=tuple(stopwatch.steps), started_ns=host.monotonic_ns())
     say(f"harness started, process {started.running.pid}; it goes on if this terminal closes")
     return started, watch
 
@@ -135,6 +162,10 @@ def _require_same_runtime(old: Job, docker: DockerChoice | None) -> None:
         )
 
 
+def _no_lap(_what: str) -> None:
+    """Nobody wants to know."""
+
+
 def prepare(
     home: Home,
     host: Host,
@@ -143,21 +174,29 @@ def prepare(
     say: Say,
     blocks: Blocks = (),
     docker: DockerChoice | None = None,
+    lap: Callable[[str], None] = _no_lap,
 ) -> tuple[Job, Path]:
-    """Everything before the start: a fit host, engine, models and harness archive there."""
+    """Everything before the start: a fit host, engine, models and harness archive there.
+
+    `lap` hears the name of each step as it ends.
+    """
     engine_setup.require_locked(home, plan)
     _require_fit(home, host, plan, docker)
+    lap("examine the host")
     archive, digest = build_harness(home)
     harness = bring_harness(home, host, archive)
     say(f"harness {digest}")
+    lap("bring the harness")
     if docker is None:
         setup = engine_setup.set_up(home, host, plan, harness, digest, say)
     else:
         setup = EngineSetup(set_up_engine(plan, docker), set_up_models(home, host, plan, say))
+    lap("engine and models")
     now = datetime.datetime.now(datetime.timezone.utc)
     job = make_job(home, host, plan, run_id or new_run_id(plan, now), setup, blocks)
     if docker is not None:
         bring_container(home, host, job, harness, docker, say)
+        lap("image and container")
     return job, harness
 
 

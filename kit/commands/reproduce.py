@@ -125,6 +125,9 @@ def _show(done: Sequence[Reproduced], *, as_json: bool) -> list[dict[str, Any]]:
             "completed": one.ending.completed,
             "failed": one.ending.failed,
             "tables": files,
+            "first_window_after": [
+                {"step": step.what, "took_ns": step.took_ns} for step in one.steps
+            ],
         }
         for one in done
     ]

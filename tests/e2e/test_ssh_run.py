@@ -61,6 +61,10 @@ def test_a_plan_runs_there_and_its_records_are_here(sshd: Sshd, kit: SshKit) -> 
     told = json.loads(done.stdout)
     (run,) = kit.fetched()
     assert told["records"] == str(run.path)
+    steps = {step["step"]: step["took_ns"] for step in told["first_window_after"]}
+    assert next(iter(steps)) == "reach the host"
+    assert {"examine the host", "bring the harness", "engine boots", "warm up"} <= steps.keys()
+    assert "first window after" in done.stderr
     assert run.is_sealed
     assert list(run.verify_files()) == []
     assert outcomes(run) == ["completed", "completed"]
