@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 
 from analysis.metrics import WindowMetrics
 from analysis.published import Published
+from analysis.statistics.blocking import blocked_ratio
 from analysis.statistics.dispersion import cv_interval
 from analysis.statistics.planning import (
     MOST_BOOTS,
@@ -41,6 +42,8 @@ from analysis.table import MISSING, Column, Table, number, words
 
 # Of fewer boots the spread is no estimate to plan by.
 _LEAST_BOOTS = 3
+# Log ratios that differ by less than this differ by rounding.
+_NO_ERROR = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +103,55 @@ def power_tables(sources: Sequence[Source], design: Design, wanted: Wanted) -> l
 def spread_found_anyhow(design: Design) -> float:
     """What Brown-Forsythe finds; infinite, so not shown, where so many boots are not simulated."""
     return detectable_spread_anyhow(design) if design.total <= MOST_SIMULATED else math.inf
+
+
+def blocks_table(metrics: Sequence[WindowMetrics]) -> Table:
+    """What a run's blocks gained for each pair of arms with three blocks in common."""
+    cells: dict[str, dict[str, dict[tuple[str, int], float]]] = {}
+    for one in metrics:
+        arms = cells.setdefault(one.window, {})
+        arms.setdefault(one.arm, {})[one.run_id, one.block] = one.output_tokens_per_s
+    rows = []
+    for window, arms in sorted(cells.items()):
+        for first, second in combinations(sorted(arms), 2):
+            shared = sorted(arms[first].keys() & arms[second].keys())
+            over, under = ([arms[arm][block] for block in shared] for arm in (first, second))
+            if len(shared) < _LEAST_BOOTS or _same_ratio(over, under):
+                continue
+            found = blocked_ratio(over, under)
+            rows.append(
+                (
+                    f"{first} {window}",
+                    f"{second} {window}",
+                    str(found.blocks),
+                    number(found.correlation, 2),
+                    number(100 * math.sqrt(found.variance), 2),
+                    number(100 * math.sqrt(found.unblocked_variance), 2),
+                    number(found.gain, 2),
+                )
+            )
+    return Table(
+        "blocks",
+        "What this run's blocks gained",
+        (
+            "Correlation of two arms over blocks, as --correlation takes it; of few blocks, rough.",
+            "Gain: how many boots in random order one boot in blocks was worth.",
+        ),
+        (
+            *words("arm", "over"),
+            Column("blocks"),
+            Column("correlation"),
+            Column("standard error", "%"),
+            Column("standard error, unblocked", "%"),
+            Column("gain"),
+        ),
+        tuple(rows),
+    )
+
+
+def _same_ratio(one: Sequence[float], two: Sequence[float]) -> bool:
+    ratios = [math.log(a / b) for a, b in zip(one, two, strict=True)]
+    return max(ratios) - min(ratios) < _NO_ERROR
 
 
 def _cv_table(sources: Sequence[Source], design: Design, wanted: Wanted) -> Table:

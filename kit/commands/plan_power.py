@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
 
 from analysis.figures.figure import FORMS
 from analysis.figures.rendering import render
-from analysis.metrics import run_metrics
+from analysis.metrics import WindowMetrics, run_metrics
 from analysis.power_figure import power_figure
 from analysis.power_tables import (
     Source,
     Wanted,
+    blocks_table,
     measured_sources,
     power_tables,
     published_sources,
@@ -24,8 +25,17 @@ from analysis.statistics.planning import Design
 from analysis.table import Table, as_csv, as_object
 from kit.heartbeat import heartbeat
 from kit.home import Home
-from kit.options import find_plan, find_records, home, json_option
+from kit.options import DEFAULT_PLAN, find_plan, find_records, home, json_option
 from kit.output import print_json, print_table, say
+from records.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A run that was read: its plan, and its windows as far as asked for."""
+
+    plan: Plan
+    metrics: list[WindowMetrics]
 
 
 def _fraction(ctx: click.Context, param: click.Parameter, percent: float) -> float:
@@ -41,7 +51,7 @@ def _picture(ctx: click.Context, param: click.Parameter, name: str) -> Path | No
 
 
 @click.command("power")
-@click.argument("name", default="smoke-cpu")
+@click.argument("name", default="")
 @click.option(
     "--boots",
     type=click.IntRange(2, 2000),
@@ -161,6 +171,7 @@ def command(
 ) -> None:
     """What a plan's boots can tell of a CV, a ratio and a spread, and how many an answer needs.
 
+    NAME: a plan of this kit, or a TOML file; default: that of the run, or smoke-cpu.
     The spread of the arms: --cv, or a run's own with --from, or else the published ones of
     paper/published.toml. Every host runs every arm, in blocks.
 
@@ -174,13 +185,15 @@ def command(
     if host_cv and hosts < 2:
         raise click.UsageError("--host-cv is about several hosts: --hosts 2 or more")
     here = home()
-    plan = find_plan(here, name)
+    wanted = Wanted(detect, margin, within, spread)
+    sources, read = _sources(here, cvs, run, window)
+    plan = read.plan if read and not name else find_plan(here, name or DEFAULT_PLAN)
     boots = boots or max(2, plan.blocks // hosts)
     design = Design(boots, hosts, correlation, host_cv / 100, alpha, power)
-    wanted = Wanted(detect, margin, within, spread)
-    sources = _sources(here, cvs, run, window)
     with heartbeat(say, "computing"):
         tables = power_tables(sources, design, wanted)
+        if read:
+            tables.append(blocks_table(read.metrics))
     files = _draw(plot, sources, design) if plot else []
     if as_json:
         print_json(
@@ -205,30 +218,32 @@ def command(
         click.echo("\nOne host tells nothing of how much hosts differ: --hosts.")
 
 
-def _sources(here: Home, cvs: tuple[float, ...], run: str | None, window: str) -> list[Source]:
+def _sources(
+    here: Home, cvs: tuple[float, ...], run: str | None, window: str
+) -> tuple[list[Source], _Read | None]:
+    """What is known of the arms' spread, and with --from the run that it is known from."""
     if cvs and run is not None:
         raise click.UsageError("--cv or --from: not both")
     if window and run is None:
         raise click.UsageError("--window is of a run: --from RUN")
     if cvs:
-        return [Source(f"CV {cv:g} %", cv / 100, 0, "") for cv in dict.fromkeys(cvs)]
+        return [Source(f"CV {cv:g} %", cv / 100, 0, "") for cv in dict.fromkeys(cvs)], None
     if run is None:
         found = published_sources(load_published(here.root).values())
         if not found:
             raise click.UsageError("no published CV in paper/published.toml: --cv or --from")
-        return found
+        return found, None
     with heartbeat(say, "reading the records"):
         read = read_run(find_records(here, run))
-        found = measured_sources(
-            one for one in run_metrics(read) if not window or one.window == window
-        )
+        metrics = [one for one in run_metrics(read) if not window or one.window == window]
+        found = measured_sources(metrics)
     if not found:
         where = f" in window {window}" if window else ""
         raise click.UsageError(
             f"{read.run_id}: no arm with three usable boots{where}; give --cv PERCENT, or a run "
             "of more blocks"
         )
-    return found
+    return found, _Read(read.started.plan, metrics)
 
 
 def _draw(plot: Path, sources: list[Source], design: Design) -> list[Path]:

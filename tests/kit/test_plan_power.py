@@ -73,6 +73,13 @@ def test_spreads_of_a_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None
     everything = told(capsys, "--from", str(run))
     assert len(everything["sources"]) == 4
     assert len(rows(everything, "ratio")) == 6  # never one window over another
+    assert (everything["plan"], everything["design"]["boots"]) == ("test-plan", 4)
+    # The made-up boots are slower from block to block, all arms alike: blocks gain.
+    blocks = rows(everything, "blocks")
+    assert {(row["arm"], row["over"]) for row in blocks} == {
+        ("draft c1", "none c1"), ("draft c2", "none c2")
+    }  # fmt: skip
+    assert all(row["blocks"] == 4 and row["gain"] > 1 for row in blocks)
 
 
 def test_hosts_that_differ_are_what_is_wanted(capsys: pytest.CaptureFixture[str]) -> None:
