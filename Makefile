@@ -18,12 +18,13 @@ DEV_READY := $(VENV)/.ready-dev
 DRAW_READY := $(VENV)/.ready-draw
 
 .DEFAULT_GOAL := help
-.PHONY: report coverage paper-claims help reproduce demo test lint audit audit-selftest bench bench-peers fetch-records verify-images clean
+.PHONY: paper report coverage paper-claims help reproduce demo test lint audit audit-selftest bench bench-peers fetch-records verify-images clean
 
 help:
 	@echo 'make reproduce [PLAN=smoke-cpu] [HOST=]  run a plan, bring its records home, write the tables'
 	@echo 'make audit                              hold every record and table to account'
 	@echo 'make audit-selftest                     spoil a healthy repository in every known way; what is noticed?'
+	@echo 'make paper                              the paper, each number a link to its records: build/paper.pdf'
 	@echo 'make report                             one page of what was measured: build/report.html'
 	@echo 'make demo                               the whole pipeline against the reference server'
 	@echo 'make test | lint | bench                for those who change this project'
@@ -44,6 +45,9 @@ audit: $(READY)
 
 audit-selftest: $(DEV_READY)
 	@$(BIN)/python -m tests.audit.tamper.selftest
+
+paper: $(DRAW_READY)
+	@$(BIN)/kit paper
 
 report: $(DRAW_READY)
 	@$(BIN)/kit report

@@ -41,6 +41,7 @@ VERBS = {
     "models": "The locked models; verify those that stand here.",
     "analyze": "Tables from records.",
     "figures": "Figures from records, each with its data beside it.",
+    "paper": "The paper as PDF, each number a link to its records.",
     "report": "One page of what was measured: verdicts, figures, tables, traces.",
     "compare": "Verdicts: records against the published study, or against other records.",
     "audit": "Hold records, tables and claims to account.",
