@@ -28,8 +28,8 @@ class ClaimBook:
 
     @property
     def claims(self) -> tuple[ClaimView, ...]:
-        """What was asked for so far and has a value, in that order."""
-        return tuple(self._found.values())
+        """What was asked for so far and has a value: by endnote, then in that order."""
+        return tuple(sorted(self._found.values(), key=lambda one: one.number or self._notes + 1))
 
     def view(self, id_: str) -> ClaimView | None:
         """The claim; None where it has no value."""

@@ -85,7 +85,11 @@
   const copy = (element) => {
     const made = element.cloneNode(true);
     for (const one of [made, ...all("[id]", made)]) one.removeAttribute("id");
-    for (const one of all("[aria-labelledby]", made)) one.removeAttribute("aria-labelledby");
+    for (const head of all("h4", made)) { // below the dialog's own head
+      const moved = document.createElement("h3");
+      moved.append(...head.childNodes);
+      head.replaceWith(moved);
+    }
     return made;
   };
 
@@ -106,7 +110,8 @@
       if (words.length > 3) break;
     }
     shown.append(value, ` ${words.join(", ")}`);
-    const made = link.closest("article").querySelector(".made");
+    const article = link.closest("article");
+    const made = article && article.querySelector(".made");
     return made ? [shown, copy(made)] : [shown];
   }
 

@@ -1,0 +1,259 @@
+"""The report's content and its one file: traced, escaped, the same each time."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.claiming.evaluation import Evaluation, evaluate_project
+from analysis.claiming.reading import Line, study_run
+from analysis.comparing.verdict import Interval, Verdict
+from analysis.findings import Finding, parse
+from analysis.reading import read_run
+from analysis.report.build import Material, build, strata
+from analysis.report.model import Report
+from analysis.report.page import page
+from analysis.report.verdict_views import strip
+from records import schema
+from records.digest import Digest
+from records.errors import FormatError
+from records.plan import Plan
+from records.run_directory import RunDirectory, runs_in
+from tests.sealed_run import Shape, make_run, small_plan
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = ROOT / "records" / "data"
+HOSTILE = "</script></style><img src=x onerror=alert(1)>\"'&"
+
+
+class Elements(HTMLParser):
+    """Tags with attributes, in order, as a browser would see them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, {name: value or "" for name, value in attrs}))
+
+    def named(self, tag: str) -> Iterator[dict[str, str]]:
+        return (attributes for name, attributes in self.found if name == tag)
+
+
+def material(directories: list[RunDirectory], **changes: Any) -> Material:
+    """What the page of these runs is made of, without figures unless given."""
+    read = [(read_run(one), one) for one in directories]
+    made = Material(
+        tuple(run for run, _ in read),
+        {run.run_id: study_run(run, one) for run, one in read},
+        {run.run_id: one.path.parent for run, one in read},
+        (),
+        (),
+        "",
+        (),
+        Evaluation(),
+        ROOT,
+        directories[0].path.parent,
+    )
+    return replace(made, **changes)
+
+
+def verdict(**changes: Any) -> Verdict:
+    """A verdict with an answer."""
+    made = Verdict(
+        "dispersion.graph.cv", "CV of throughput", "13.92 %", "%", "contradicted", "it is smaller",
+        "modified McKay", interval=Interval(1.0, 3.0, 0.95), bounds=Interval(6.96, 20.88),
+        measured="2.0 %", value=2.0, lines=(Line("run-1", 0), Line("run-1", 1)), runs=("run-1",),
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Report:
+    """The report of the committed runs, as the verb makes it but for figures and verdicts."""
+    findings = [parse(path.read_text()) for path in sorted((ROOT / "paper/findings").glob("F*.md"))]
+    directories = [run for run in runs_in(SHIPPED) if run.is_sealed]
+    return build(
+        material(directories, findings=tuple(findings), evaluation=evaluate_project(ROOT, SHIPPED))
+    )
+
+
+def test_every_link_leads_somewhere_and_every_id_is_one(shipped: Report) -> None:
+    elements = Elements(page(shipped).decode())
+    ids = [attributes["id"] for _, attributes in elements.found if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    links = {a["href"] for a in elements.named("a")}
+    assert links
+    assert {link for link in links if link.removeprefix("#") not in ids} == set()
+
+
+def test_a_number_that_a_claim_prints_is_the_claims(shipped: Report) -> None:
+    """The same value, to the digit: cell and claim are computed apart."""
+    printed = {claim.id: claim.printed.partition(" ")[0] for claim in shipped.claims}
+    cells = [
+        cell for stratum in shipped.strata for table in stratum.tables for row in table.rows
+        for cell in row if cell.claim
+    ]  # fmt: skip
+    assert len(cells) > 100
+    assert [(c.claim, c.text) for c in cells if printed[c.claim] != c.text] == []
+
+
+def test_every_number_of_a_table_opens_a_trace(shipped: Report) -> None:
+    for stratum in shipped.strata:
+        for table in (*stratum.tables, *shipped.calibrations):
+            if table.function == "definitions_table":
+                continue
+            for row in table.rows:
+                bare = [c.text for c in row if c.numeric and c.text != "-" and not c.anchor]
+                assert bare == [], table.title
+
+
+def test_a_trace_names_lines_that_hold_what_it_says(shipped: Report) -> None:
+    claim = next(c for c in shipped.claims if c.id == "smoke-cpu.draft.c8.throughput.mean")
+    source = next(s for s in shipped.sources if s.anchor == claim.source)
+    assert len(source.origins) == 2
+    for origin in source.origins:
+        boot = re.search(r"boot (\S+),", origin.label)
+        lines = (ROOT / origin.file).read_text().splitlines()
+        for part in origin.lines.split(", "):
+            first, _, last = part.partition("-")
+            for number in range(int(first), int(last or first) + 1):
+                assert boot
+                assert f'"boot":"{boot[1]}"' in lines[number - 1]
+
+
+def test_findings_keep_what_they_do_not_establish(shipped: Report) -> None:
+    assert [finding.id for finding in shipped.findings] == ["F001", "F002", "F003"]
+    text = page(shipped).decode()
+    assert text.count('aria-label="What F00') == 3
+    assert "That n-gram speculation pays on this engine in general" in text
+    assert all("does NOT" not in finding.body for finding in shipped.findings)
+
+
+def test_the_same_records_give_the_same_bytes(shipped: Report) -> None:
+    again = build(material([run for run in runs_in(SHIPPED) if run.is_sealed]))
+    assert page(again) == page(build(material([r for r in runs_in(SHIPPED) if r.is_sealed])))
+    assert page(shipped) == page(shipped)
+
+
+def test_no_other_script_or_style_may_run(shipped: Report) -> None:
+    """The policy names both by digest, computed here from what stands on the page."""
+    text = page(shipped).decode()
+    policy = next(
+        m["content"] for m in Elements(text).named("meta")
+        if m.get("http-equiv") == "Content-Security-Policy"
+    )  # fmt: skip
+    for tag in ("style", "script"):
+        inline = re.search(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        assert inline
+        digest = base64.b64encode(hashlib.sha256(inline[1].encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+    assert " style=" not in re.sub(r"<(style|script)>.*?</\1>", "", text, flags=re.DOTALL)
+
+
+def hostile(event: Any) -> Any:
+    """Records in which every free text wants to be markup."""
+    if isinstance(event, schema.BootEnded) and event.outcome == "failed":
+        return replace(event, cause=HOSTILE, detail=f"line\n{HOSTILE}")
+    if isinstance(event, schema.WindowEnded) and event.void:
+        return replace(event, void=(f"jit: {HOSTILE}",), jit_lines=(HOSTILE,))
+    if isinstance(event, schema.HostObserved):
+        gpu = {"name": HOSTILE, "memory_total_mib": 23034}
+        return replace(event, facts={"kernel": HOSTILE, "gpus": [gpu], "driver": "580.1"})
+    return event
+
+
+def hostile_plan() -> Plan:
+    """A plan whose title wants to be markup."""
+    return replace(small_plan(), title=HOSTILE)
+
+
+def test_hostile_records_are_text(tmp_path: Path) -> None:
+    shape = Shape(fail_last=True, void_first_window=True, edit=hostile)
+    run = make_run(tmp_path / "data" / "run-1", hostile_plan(), shape)
+    finding = Finding(
+        "F001", HOSTILE, "retracted", (), ("F002",), "record", (run.seal_digest,), HOSTILE,
+        f"\n{HOSTILE} [x](javascript:alert(1)) [y](https://example.org) ![z](https://example.org)\n"
+        f"\n## What this does NOT establish\n\n{HOSTILE}\n",
+    )  # fmt: skip
+    retracting = replace(finding, id="F002", status="active", retracts=("F001",), evidence=())
+    report = build(
+        material([run], verdicts=(verdict(reason=HOSTILE),), findings=(finding, retracting))
+    )
+    elements = Elements(page(report).decode())
+    assert list(elements.named("img")) == []
+    assert len(list(elements.named("script"))) == 1
+    assert all(a["href"].startswith("#") for a in elements.named("a"))
+    assert not any(name.startswith("on") for _, attributes in elements.found for name in attributes)
+    assert {one.kind for one in report.unused} == {"failed", "void"}
+    assert all(HOSTILE in one.reason for one in report.unused)
+    assert [one.id for one in report.findings] == ["F001", "F002"]
+    assert report.runs[0].stratum[2] == ("GPU", HOSTILE)
+
+
+def test_what_was_not_used_says_why_and_where(tmp_path: Path) -> None:
+    shape = Shape(interrupt_first=True, void_first_window=True)
+    report = build(material([make_run(tmp_path / "data" / "run-1", small_plan(), shape)]))
+    interrupted = next(one for one in report.unused if one.kind == "interrupted")
+    assert interrupted.reason == "the harness died"
+    voids = [one for one in report.unused if one.kind == "void"]
+    assert any("jit: 1 kernels" in one.reason for one in voids)
+    anchors = {source.anchor: source for source in report.sources}
+    assert all(anchors[one.anchor].origins for one in report.unused)
+    assert {o.file for s in report.sources for o in s.origins} == {"data/run-1/events.jsonl"}
+
+
+def test_runs_that_may_not_be_pooled_stand_apart(tmp_path: Path) -> None:
+    data, plan = tmp_path / "data", small_plan()
+    made = [
+        make_run(data / "run-1", plan),
+        make_run(data / "run-2", plan),
+        make_run(data / "run-3", plan, Shape(harness=Digest.of(b"another"))),
+    ]
+    runs = [read_run(one) for one in made]
+    assert [[r.run_id for r in group] for group in strata(runs)] == [["run-1", "run-2"], ["run-3"]]
+    report = build(material(made))
+    assert [stratum.runs for stratum in report.strata] == [("run-1", "run-2"), ("run-3",)]
+    assert Elements(page(report).decode()).found
+
+
+def test_a_synthetic_page_says_so_everywhere(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "data" / "run-1", small_plan(), Shape(synthetic=True))
+    report = build(material([run]))
+    text = page(report).decode()
+    heads = re.findall(r"<h2 id=[^>]*>(.*?)</h2>", text)
+    sections = [head for head in heads if head != "Trace"]
+    assert len(sections) == 9
+    assert all(head.startswith("SYNTHETIC: ") for head in sections)
+    assert "<title>SYNTHETIC: " in text
+    assert all("(SYNTHETIC)" in t.title for s in report.strata for t in s.tables)
+    real = make_run(tmp_path / "data" / "run-2", small_plan())
+    with pytest.raises(FormatError, match="synthetic"):
+        build(material([run, real]))
+
+
+def test_a_verdict_shows_where_its_interval_lies(tmp_path: Path) -> None:
+    found = strip(verdict())
+    assert found is not None
+    low, width, near, span = map(float, (found.low, found.width, found.near, found.span))
+    assert low + width < near  # the whole interval below the bounds: contradicted
+    assert near + span == pytest.approx(92, abs=0.2)
+    assert strip(verdict(bounds=None)) is None
+    run = make_run(tmp_path / "data" / "run-1", small_plan())
+    report = build(material([run], verdicts=(verdict(outcome="not applicable"), verdict())))
+    assert [one.kind for one in report.verdicts] == ["contradicted", "not applicable"]
+    assert dict(report.outcomes)["reproduced"] == "0"
+    assert ("95 % interval", "1 to 3") in report.verdicts[0].facts
+    source = next(s for s in report.sources if s.anchor == report.verdicts[0].source)
+    assert [o.lines for o in source.origins] == ["1-2"]
