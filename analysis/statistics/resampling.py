@@ -110,7 +110,8 @@ def cluster_bca_interval(
     schemes, which alone gives the variance between clusters its due; the acceleration comes from
     leaving out one cluster at a time. `n` counts the clusters. Few hosts give few different
     resamples (three hosts: ten): COVERAGE.md has it far too narrow with five, and short with ten
-    still; there use the t interval of `variance_components`. FormatError for fewer than three clusters.
+    still; there use the t interval of `variance_components`. FormatError for fewer than
+    three clusters.
     """
     groups = [sample(values, 1) for values in clusters]
     if len(groups) < 3:
