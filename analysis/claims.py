@@ -13,6 +13,7 @@ from itertools import combinations
 
 from analysis.claiming import quantities as q
 from analysis.claiming.claim import Claim
+from analysis.claiming.sm90 import SM90, sm90_claims
 from analysis.goodput import QUANTITIES
 from records.plan import Arm, Plan
 
@@ -50,8 +51,9 @@ def _dispersion(name: str, arm: str) -> Claim:
 
 
 # The same ids as in paper/published.toml, each by this kit's own records. Evidence for them comes
-# with a run of l4-confounds; until then they cannot be cited.
+# with a run of l4-confounds; until then they cannot be cited. Those of the SM90 plans follow them.
 NAMED: tuple[Claim, ...] = (
+    *SM90,
     _backend("bf16", "draft-bf16-graph"),
     _backend("fp8", "draft-fp8-graph"),
     Claim(
@@ -111,11 +113,17 @@ def claims_of(study: str, plan: Plan) -> tuple[Claim, ...]:
     """The claims that a study has by its plan: for each arm, window, pair of arms, concurrency."""
     return (
         *_conduct(study, plan),
-        *[c for arm in plan.arms for w in plan.window_ids for c in _cell(study, plan, arm, w)],
+        *[c for arm in plan.arms for w in _windows(plan) for c in _cell(study, plan, arm, w)],
         *_pairs(study, plan),
         *_rankings(study, plan),
         *_calibrations(study, plan),
+        *sm90_claims(study, study, plan.id),
     )
+
+
+def _windows(plan: Plan) -> tuple[str, ...]:
+    """The windows that the kit's own client measures."""
+    return tuple(window.id for window in plan.windows if not window.by_peer)
 
 
 def _cell(study: str, plan: Plan, arm: Arm, window: str) -> Iterator[Claim]:
@@ -177,7 +185,7 @@ def _pairs(study: str, plan: Plan) -> Iterator[Claim]:
         factors = differing_factors(one, two)
         if len(factors) != 1:
             continue
-        for window in plan.window_ids:
+        for window in _windows(plan):
             where = f"{one.id} over {two.id} (factor {factors[0]}), window {window}"
             prefix = f"{study}.{one.id}-vs-{two.id}.{window}"
             arms = (one.id, two.id, factors[0], window)
@@ -202,7 +210,7 @@ def _pairs(study: str, plan: Plan) -> Iterator[Claim]:
 
 def _rankings(study: str, plan: Plan) -> Iterator[Claim]:
     arms = tuple(sorted(arm.id for arm in plan.arms))
-    for window in plan.window_ids:
+    for window in _windows(plan):
         prefix = f"{study}.{window}"
         yield Claim(
             f"{prefix}.fastest",

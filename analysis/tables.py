@@ -18,6 +18,7 @@ from analysis.measure_tables import (
     latency_table,
 )
 from analysis.metrics import run_metrics
+from analysis.peer_table import peer_table
 from analysis.reading import Run
 from analysis.table import Table
 
@@ -41,6 +42,7 @@ def study_tables(runs: Sequence[Run]) -> list[Table]:
         calibration_table(ordered),
         void_table(ordered),
         definitions_table(ordered),
+        *peer_table(ordered),
     ]
     if ordered and ordered[0].started.synthetic:
         return [

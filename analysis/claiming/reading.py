@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from analysis.claiming.line_index import LineIndex, index_lines
-from analysis.metrics import WindowMetrics, run_metrics
+from analysis.metrics import WindowMetrics, peer_metrics, run_metrics
 from analysis.reading import Run, read_run
 from records import schema
 from records.errors import ClaimError
@@ -69,11 +69,15 @@ class BootRecord:
     decided: schema.EngineDecided | None
     outcome: str
     windows: tuple[tuple[str, tuple[str, ...]], ...]
+    warmed: schema.BootWarmed | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StudyRun:
-    """What is kept of one verified run: metrics by window, all but its requests, line numbers."""
+    """What is kept of one verified run: metrics by window, all but its requests, line numbers.
+
+    `peers`: metrics of the windows that other clients than the kit's measured.
+    """
 
     started: schema.RunStarted
     host_id: str
@@ -84,6 +88,7 @@ class StudyRun:
     models: tuple[schema.ModelBound, ...]
     hosts: tuple[schema.HostObserved, ...]
     lines: LineIndex
+    peers: tuple[WindowMetrics, ...] = ()
 
     @property
     def run_id(self) -> str:
@@ -113,6 +118,7 @@ def study_run(run: Run, directory: RunDirectory) -> StudyRun:
         tuple(run.models),
         tuple(run.hosts),
         index_lines(directory.events),
+        tuple(peer_metrics(run)),
     )
 
 
@@ -121,7 +127,13 @@ def _boot_records(run: Run) -> Iterable[BootRecord]:
         if boot.planned is not None:
             windows = tuple((w.window.id, w.void) for w in boot.windows)
             yield BootRecord(
-                run.run_id, boot.started, boot.planned, boot.decided, boot.outcome, windows
+                run.run_id,
+                boot.started,
+                boot.planned,
+                boot.decided,
+                boot.outcome,
+                windows,
+                boot.warmed,
             )
 
 
@@ -148,6 +160,35 @@ class Reading:
                     self._note(run, run.lines.boot(one.boot, *_MEASURED_BOOT_LINES))
         if not found:
             raise ClaimError(f"study {self._study}: no usable window {window!r} of arm {arm!r}")
+        return tuple(found)
+
+    def by_both_clients(
+        self, arm: str, window: str, peer: str
+    ) -> tuple[tuple[WindowMetrics, WindowMetrics], ...]:
+        """The kit's window and the other client's of each boot of an arm that has both, usable."""
+        kits = {(one.run_id, one.boot): one for one in self.windows(arm, window)}
+        found = []
+        for run in self._runs:
+            for one in run.peers:
+                kit = kits.get((one.run_id, one.boot))
+                if kit is not None and (one.arm, one.window) == (arm, peer):
+                    found.append((kit, one))
+                    self._measured.add(WindowUse(run.run_id, one.boot, peer, arm))
+                    self._note(run, run.lines.windows.get((one.boot, peer), []))
+        if not found:
+            raise ClaimError(f"study {self._study}: arm {arm!r} has no usable window {peer!r}")
+        return tuple(found)
+
+    def warmed(self, arm: str) -> tuple[schema.BootWarmed, ...]:
+        """How each completed boot of one arm was warmed up."""
+        found = []
+        for run in self._runs:
+            for boot in run.boots:
+                if boot.started.arm == arm and boot.outcome == "completed" and boot.warmed:
+                    found.append(boot.warmed)
+                    self._note(run, run.lines.boot(boot.started.boot, "boot.warmed"))
+        if not found:
+            raise ClaimError(f"study {self._study}: no boot of arm {arm!r} was warmed up")
         return tuple(found)
 
     def compare(

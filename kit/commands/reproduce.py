@@ -30,6 +30,7 @@ from kit.options import (
     run_option,
 )
 from kit.output import print_json, say
+from kit.rehearsal import rehearsal
 from kit.reproduce import Reproduced, reproduce, require_complete
 from kit.runtime_options import docker_choice, runtime_options
 from records.errors import KitError
@@ -44,6 +45,10 @@ from records.run_directory import RunDirectory
 @runtime_options
 @blocks_option
 @new_option
+@click.option(
+    "--rehearse", is_flag=True,
+    help="The plan's arms and windows against the reference server: synthetic, short.",
+)  # fmt: skip
 @json_option
 def command(
     plan_name: str,
@@ -51,6 +56,7 @@ def command(
     host_name: str,
     blocks: tuple[int, ...],
     new: bool,
+    rehearse: bool,
     as_json: bool,
 ) -> None:
     """Do the whole job: install, run, bring the records home, write the tables.
@@ -66,6 +72,7 @@ def command(
       kit reproduce --plan smoke-cpu --host host1,host2
       kit reproduce --plan l4-confounds --fleet slurm:gpu --host me@login
       kit reproduce --run 20261130T115921Z
+      kit reproduce --plan sm90-confounds --rehearse --blocks 1
     """
     here = home()
     names = host_names(host_name)
@@ -76,6 +83,10 @@ def command(
         plan, blocks = job.plan, job.blocks
     else:
         plan = find_plan(here, plan_name)
+    if rehearse:
+        if run_id or len(names) > 1:
+            raise click.UsageError("--rehearse takes a plan and one host")
+        plan = rehearsal(plan)
     docker = docker_choice(here, plan)
     fleet = fleet_of(here, open_host(here, names[0]), plan, say, new, blocks, job, docker)
     if fleet is not None:

@@ -60,6 +60,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--no-spec-metrics", action="store_true", help="no metrics in the usage event")
     p.add_argument("--spin", action="store_true", help="never sleep: one core, exact times")
     p.add_argument("--margin", default="60us", help="spun before each send without --spin")
+    p.add_argument("--speculative-config", default="", help="an engine's, for rehearsals: ignored")
     p.add_argument("--boot-delay", default="0s", help="wait before listening")
     p.add_argument("--fail-boot", action="store_true", help="log an error and exit 1 after it")
     return p

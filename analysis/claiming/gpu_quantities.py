@@ -1,0 +1,137 @@
+"""The functions of claims on kernels, rankings by objective, warm-up and clients.
+
+Invariant: as in `quantities`: one value a boot, deterministic, units in the names. What is held
+against each other as cause and effect goes through `Reading.compare`, which the audit refuses where
+the arms differ in more than their factor; what is only set side by side goes through `rank`.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from analysis.claiming.quantities import Measure, throughput
+from analysis.claiming.reading import Reading
+from analysis.metrics import WindowMetrics
+from analysis.statistics.equivalence import tost_ratio
+from records.errors import ClaimError
+
+# A 95 % interval is what TOST at 2.5 % a side is decided by; no margin is claimed here.
+_ALPHA = 0.025
+_MARGIN = 0.5
+
+
+def ratio_bound(
+    end: str,
+    measure: Measure,
+    first: str,
+    second: str,
+    factor: str,
+    window: str,
+    reading: Reading,
+) -> float:
+    """One end, "low" or "high", of the 95 % interval of a ratio of arms (Welch, on logarithms)."""
+    one, two = reading.compare(first, second, factor, window)
+    return _bound(end, list(map(measure, one)), list(map(measure, two)))
+
+
+def uncontrolled_ratio(
+    measure: Measure, first: str, second: str, window: str, reading: Reading
+) -> float:
+    """Mean over boots of the first arm over that of the second, whatever the two differ in.
+
+    What a comparison would have read that does not look at what the engine decided: a ranking of
+    two arms, from which no cause may be read.
+    """
+    found = reading.rank((first, second), window)
+    one, two = (statistics.fmean(map(measure, found[arm])) for arm in (first, second))
+    return one / two
+
+
+def uncontrolled_bound(
+    end: str, measure: Measure, first: str, second: str, window: str, reading: Reading
+) -> float:
+    """One end of the 95 % interval of `uncontrolled_ratio`."""
+    found = reading.rank((first, second), window)
+    one, two = (list(map(measure, found[arm])) for arm in (first, second))
+    return _bound(end, one, two)
+
+
+def spread_ratio(measure: Measure, first: str, second: str, window: str, reading: Reading) -> float:
+    """CV over boots of the first arm over that of the second."""
+    found = reading.rank((first, second), window)
+    one, two = (_cv(list(map(measure, found[arm]))) for arm in (first, second))
+    if two == 0:
+        raise ClaimError(f"arm {second}, window {window}: its boots do not differ")
+    return one / two
+
+
+def most_goodput(
+    quantity: str, threshold_ms: int, arms: Sequence[str], window: str, reading: Reading
+) -> str:
+    """The arm with the most goodput, mean over boots; "none" where no arm meets the objective."""
+    found = reading.rank(arms, window)
+    rates = {arm: _goodput(found[arm], quantity, threshold_ms) for arm in sorted(found)}
+    best = max(rates, key=lambda arm: rates[arm])
+    return best if rates[best] > 0 else "none"
+
+
+def thresholds_lost(
+    quantity: str, thresholds_ms: Sequence[int], arms: Sequence[str], window: str, reading: Reading
+) -> int:
+    """At how many of the thresholds the arm with the highest throughput has not the most goodput.
+
+    Thresholds that no arm meets at all are not counted: there the objective ranks nothing.
+    """
+    found = reading.rank(arms, window)
+    fastest = max(sorted(found), key=lambda arm: statistics.fmean(map(throughput, found[arm])))
+    lost = 0
+    for threshold_ms in thresholds_ms:
+        rates = {arm: _goodput(found[arm], quantity, threshold_ms) for arm in found}
+        lost += max(rates.values()) > rates[fastest]
+    return lost
+
+
+def kernels_compiled(which: str, arm: str, reading: Reading) -> int:
+    """Kernels that the engine logged as compiled in the "first" warm-up round, or in the "last".
+
+    The most over boots: a window that began without a warm-up would have held them.
+    """
+    rounds = [event.jit_lines for event in reading.warmed(arm)]
+    return max(lines[0 if which == "first" else -1] for lines in rounds)
+
+
+def peer_excess_ms(quantity: str, arm: str, window: str, peer: str, reading: Reading) -> float:
+    """Median over boots of the plain client's p95 minus the kit's, of one latency, ms."""
+    found = []
+    for kit, other in reading.by_both_clients(arm, window, peer):
+        ours, theirs = kit.latency_of(quantity).p95, other.latency_of(quantity).p95
+        if ours is None or theirs is None:
+            raise ClaimError(f"boot {kit.boot}: {quantity} is undefined")
+        found.append(theirs - ours)
+    return statistics.median(found)
+
+
+def _goodput(windows: Sequence[WindowMetrics], quantity: str, threshold_ms: int) -> float:
+    rates = [
+        one.per_second
+        for window in windows
+        for one in window.goodput
+        if (one.quantity, one.threshold_ms) == (quantity, threshold_ms)
+    ]
+    if len(rates) != len(windows):
+        raise ClaimError(f"the plan names no threshold of {threshold_ms} ms for {quantity}")
+    return statistics.fmean(rates)
+
+
+def _bound(end: str, one: list[float], two: list[float]) -> float:
+    if min(len(one), len(two)) < 2:
+        raise ClaimError("one boot an arm gives no interval")
+    found = tost_ratio(one, two, _MARGIN, _ALPHA)
+    return found.low if end == "low" else found.high
+
+
+def _cv(values: list[float]) -> float:
+    if len(values) < 2:
+        raise ClaimError("one boot has no spread")
+    return statistics.stdev(values) / statistics.fmean(values)
