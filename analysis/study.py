@@ -77,16 +77,26 @@ class StudyStratum:
         """The hosts with an execution that counts, in order of id."""
         return tuple(sorted({one.host for one in self.executions if one.counts}))
 
-    def outcome(self, planned: PlannedBoot) -> str:
-        """completed where any execution that counts has it so; else failed; else missing."""
-        found = {
-            outcome_of(tries)
-            for one in self.executions
-            if one.counts and one.block == planned.block
-            for boot, tries in one.boots
-            if boot == planned
-        }
-        return next((name for name in ("completed", "failed") if name in found), "missing")
+
+def outcomes(study: StudyStratum) -> dict[PlannedBoot, tuple[str, tuple[Execution, ...]]]:
+    """Each planned boot with the executions that count, and what came of it at best.
+
+    "completed" where it is so in any of them; else "failed", "missing".
+    """
+    found: dict[PlannedBoot, list[tuple[str, Execution]]] = {
+        planned: [] for planned in boot_order(study.plan)
+    }
+    for one in study.executions:
+        for planned, tries in one.boots if one.counts else ():
+            found[planned].append((outcome_of(tries), one))
+    return {
+        planned: (_best(ends), tuple(one for _, one in ends)) for planned, ends in found.items()
+    }
+
+
+def _best(ends: Sequence[tuple[str, Execution]]) -> str:
+    names = {name for name, _ in ends}
+    return next((name for name in ("completed", "failed") if name in names), "missing")
 
 
 def merge(runs: Iterable[StudyRun]) -> tuple[StudyStratum, ...]:

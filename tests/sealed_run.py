@@ -250,7 +250,7 @@ class _Writer:
     def _interrupted(self, planned: PlannedBoot) -> None:
         self._start(planned, planned.id, planned.arm, 1)
         self._put(schema.BootHealthy(planned.id, 900 * MS))
-        self._put(schema.WindowStarted(planned.id, "c1", 5 * MS))
+        self._put(schema.WindowStarted(planned.id, self._plan.windows[0].id, 5 * MS))
         self._put(schema.JournalRepaired(17, Digest.of(b"torn")))
         self._put(schema.RunResumed(self._shape.harness, planned.id, self._clock()))
         self._put(schema.BootEnded(planned.id, "interrupted", "the harness died", "", {}, {}))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from analysis.claiming.reading import study_run
 from analysis.publish import studies, write_studies
 from analysis.reading import sealed_runs
 from analysis.streaming.large_run import read_run_in_batches
+from analysis.study_tables import study_of_runs
 from analysis.table import as_object
 from kit.commands.study_text import shown_text
 from kit.heartbeat import heartbeat
@@ -24,7 +26,9 @@ def command(names: tuple[str, ...], paper: bool, as_json: bool) -> None:
 
     RUN is a run's id or its beginning, or a path to one; default: every sealed run here that is not
     synthetic. The chain of each run is verified first. Runs of one plan, harness, engine and host
-    are also pooled. A large run is kept in .kit/cache, too, in a form that is faster to read again.
+    are also pooled; those of one plan, whatever their hosts, are one study: what was carried out
+    where, what counts, which hosts are apart. A large run is kept in .kit/cache, too, in a form
+    that is faster to read again.
 
     \b
     Example:
@@ -34,14 +38,17 @@ def command(names: tuple[str, ...], paper: bool, as_json: bool) -> None:
     """
     here = home()
     with heartbeat(say, "reading the records"):
-        runs = [read_run_in_batches(find_records(here, name), here.cache) for name in names]
+        directories = [find_records(here, name) for name in names] or list(sealed_runs(here.data))
+        read = [(read_run_in_batches(one, here.cache), one) for one in directories]
         if not names:
-            found = [read_run_in_batches(one, here.cache) for one in sealed_runs(here.data)]
-            runs = [run for run in found if not run.started.synthetic]
+            read = [(run, one) for run, one in read if not run.started.synthetic]
+        runs = [run for run, _ in read]
     if not runs:
         raise UnknownRunError(f"no sealed run in {here.data}", remedy="kit reproduce makes one")
     with heartbeat(say, "computing the tables"):
         result = studies(runs)
+        if not paper and len(runs) > 1:
+            result += study_of_runs([study_run(run, one) for run, one in read])
     synthetic = any(run.started.synthetic for run in runs)
     out = here.out / ("demo/tables" if synthetic else "tables")
     if paper:

@@ -170,8 +170,15 @@ def _published(
         raise ClaimError(f"no {PUBLISHED} in {here.root}", "kit compare RUN --with RUN")
     wanted = {id_: one for id_, one in published.items() if _named(id_, only)}
     with heartbeat(say, "reading the records"):
-        mine = read_all(named_runs(here, names)) if names else read_real(sealed_here(here))
+        mine = _read_own(here, names)
     return f"{_shown(mine)} against the published study", published_verdicts(mine, wanted)
+
+
+def _read_own(here: Home, names: Sequence[str]) -> list[StudyRun]:
+    """The runs that are named, synthetic or not; else every real one here."""
+    if names:
+        return read_all(here, named_runs(here, names))
+    return read_real(here, sealed_here(here))
 
 
 def _compared(
@@ -193,7 +200,7 @@ def _compared(
             "there is no other run to compare with", "a run is not held against itself: --with RUN"
         )
     with heartbeat(say, "reading the records"):
-        mine, theirs = read_all(own), read_all(other)
+        mine, theirs = read_all(here, own), read_all(here, other)
     title = f"{_shown(mine)} against {_shown(theirs)}"
     return title, compared_verdicts(mine, theirs, rule)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from analysis.claiming.reading import StudyRun, read_study_run
+from analysis.claiming.reading import StudyRun, study_run
+from analysis.streaming.large_run import read_run_in_batches
 from kit.home import Home
 from kit.options import find_records
 from records.errors import ForeignDirectoryError, UnknownRunError
@@ -41,14 +42,14 @@ def without(runs: Runs, others: Runs) -> Runs:
     return left
 
 
-def read_real(runs: Runs) -> list[StudyRun]:
+def read_real(here: Home, runs: Runs) -> list[StudyRun]:
     """Verified and read; those that are synthetic are left out."""
-    return [run for run in read_all(runs) if not run.started.synthetic]
+    return [run for run in read_all(here, runs) if not run.started.synthetic]
 
 
-def read_all(runs: Runs) -> list[StudyRun]:
-    """Verified and read, in order of id."""
-    return [read_study_run(run) for _, run in sorted(runs.items())]
+def read_all(here: Home, runs: Runs) -> list[StudyRun]:
+    """Verified and read, in order of id; one after the other, so that only figures are held."""
+    return [study_run(read_run_in_batches(run, here.cache), run) for _, run in sorted(runs.items())]
 
 
 def _meant(here: Home, name: str) -> Iterator[RunDirectory]:

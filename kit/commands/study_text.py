@@ -18,6 +18,7 @@ from analysis.table import Table
 WIDTH = 100
 _NOT_SHOWN = ("definitions",)
 _REASON_WIDTH = 40
+_ROWS = 20
 _LATENCY = ("arm", "window", "quantity", "unit", "requests", "p50", "p95")
 _SPREAD = {
     "arm": "arm",
@@ -46,6 +47,8 @@ def shown_text(study: Study, files: Path) -> str:
 def study_summary(study: Study, files: Path) -> str:
     """The same in at most WIDTH columns. `files`: the directory that holds the whole tables."""
     tables = {table.name: table for table in study.tables}
+    if "dispersion" not in tables:
+        return _merged_summary(study, files)
     spread = _columns(tables["dispersion"], tuple(_SPREAD))
     parts = [
         (tables["decisions"].title, _decisions(tables["decisions"])),
@@ -63,8 +66,21 @@ def study_summary(study: Study, files: Path) -> str:
     )
 
 
+def _merged_summary(study: Study, files: Path) -> str:
+    """The tables of several runs as one study, the first rows of each."""
+    parts = []
+    for table in study.tables:
+        text = _grid(_headings(table), table.rows[:_ROWS])
+        if len(table.rows) > _ROWS:
+            text = f"{text}\n… and {len(table.rows) - _ROWS} more rows"
+        parts.append(f"{table.title}\n\n{text}")
+    strata = "\n".join(note for note in study.tables[0].notes if note.startswith("Stratum "))
+    body = "\n\n".join([strata, *parts])
+    return f"{_heading(study)}\n\n{body}\n\nall rows, with what they mean: {files}/*.md\n"
+
+
 def _heading(study: Study) -> str:
-    runs = ", ".join(study.runs)
+    runs = ", ".join(study.runs) if len(study.runs) <= _ROWS else f"{len(study.runs)} runs"
     return f"# {study.name}" if runs == study.name else f"# {study.name}: {runs}"
 
 

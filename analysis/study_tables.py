@@ -1,0 +1,254 @@
+"""The tables of a study of several runs: what was carried out where, what counts, and its hosts.
+
+Invariant: every planned boot has a row in each stratum, and every execution of a block that does
+not count, or took more than one attempt, has one that says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from analysis.claiming.reading import StudyRun
+from analysis.publish import Study
+from analysis.study import Execution, StudyStratum, merge, outcome_of, outcomes
+from analysis.study_hosts import Effects, host_effects, host_means
+from analysis.table import MISSING, Column, Table, number, words
+
+_SHOWN = 3
+_NS_PER_S = 1_000_000_000
+
+
+def study_of_runs(runs: Sequence[StudyRun]) -> list[Study]:
+    """One study for each plan that several of these runs carried out.
+
+    Errors: as `analysis.study.merge`.
+    """
+    by_plan: dict[str, list[StudyRun]] = {}
+    for run in runs:
+        by_plan.setdefault(run.plan.id, []).append(run)
+    return [
+        Study(
+            f"study-{plan}",
+            tuple(sorted(run.run_id for run in group)),
+            tuple(merged_tables(merge(group))),
+        )
+        for plan, group in sorted(by_plan.items())
+        if len(group) > 1
+    ]
+
+
+def merged_tables(strata: Sequence[StudyStratum]) -> list[Table]:
+    """study, re-runs, hosts, host-effects: over the strata of one plan, each named by a letter."""
+    named = [(_letter(place), stratum) for place, stratum in enumerate(strata)]
+    notes = tuple(f"Stratum {name}: {_told(stratum)}" for name, stratum in named)
+    return [
+        _study(named, notes),
+        _reruns(named, notes),
+        _hosts(named, notes),
+        _effects(named, notes),
+    ]
+
+
+def _study(named: Sequence[tuple[str, StudyStratum]], notes: tuple[str, ...]) -> Table:
+    rows = []
+    for name, study in named:
+        for planned, (outcome, counted) in outcomes(study).items():
+            ended = [outcome_of(dict(one.boots)[planned]) for one in counted]
+            rows.append(
+                (
+                    name,
+                    str(planned.block),
+                    planned.arm,
+                    planned.id,
+                    outcome,
+                    str(ended.count("completed")),
+                    str(ended.count("failed")),
+                    _some({one.host for one in counted}),
+                    _some({one.run for one in counted}),
+                )
+            )
+    return Table(
+        "study",
+        "What was carried out of the plan, by block and arm",
+        (
+            *notes,
+            (
+                "Outcome: completed where the boot completed in an execution that counts; else "
+                "failed, or missing: no execution that counts came so far."
+            ),
+            (
+                "Completed, failed: how often, over repetitions of the plan. Which executions "
+                "count is told in analysis/study.py; those that do not stand among the re-runs."
+            ),
+        ),
+        (
+            *words("stratum"),
+            Column("block"),
+            *words("arm", "boot", "outcome"),
+            Column("completed"),
+            Column("failed"),
+            *words("hosts", "runs"),
+        ),
+        tuple(rows),
+    )
+
+
+def _reruns(named: Sequence[tuple[str, StudyStratum]], notes: tuple[str, ...]) -> Table:
+    rows = [
+        (
+            name,
+            str(one.block),
+            one.run,
+            one.host,
+            _day(one.begun_ns),
+            str(one.completed),
+            str(len(one.boots)),
+            str(sum(len(tries) for _, tries in one.boots)),
+            "yes" if one.counts else "no",
+            _why(one),
+        )
+        for name, study in named
+        for one in study.executions
+        if not one.counts or any(len(tries) > 1 for _, tries in one.boots)
+    ]
+    return Table(
+        "re-runs",
+        "Blocks that were carried out again, cut off, or took more than one attempt",
+        (
+            *notes,
+            (
+                "A run of the whole plan repeats it, and counts. Of runs that each took a share of "
+                "the blocks, the first that carried a block out counts; the others do not."
+            ),
+        ),
+        (
+            *words("stratum"),
+            Column("block"),
+            *words("run", "host", "begun (UTC)"),
+            Column("completed"),
+            Column("planned"),
+            Column("attempts"),
+            *words("counts", "why"),
+        ),
+        tuple(rows),
+    )
+
+
+def _hosts(named: Sequence[tuple[str, StudyStratum]], notes: tuple[str, ...]) -> Table:
+    rows = [
+        (
+            name,
+            one.arm,
+            one.window,
+            one.host,
+            str(one.boots),
+            number(one.mean, 2),
+            number(one.against_others, 4),
+            number(one.p, 5),
+            "yes" if one.outlier else "no" if one.p is not None else MISSING,
+        )
+        for name, study in named
+        for one in host_means(study)
+    ]
+    return Table(
+        "hosts",
+        "Throughput by host",
+        (
+            *notes,
+            "Against others: mean over the geometric mean of the other hosts' means.",
+            (
+                "p: a host against the others (Grubbs 1969), adjusted for all rows of its stratum "
+                "(Holm 1979); an outlier where it is at most 0.05. Three hosts are the least."
+            ),
+        ),
+        (
+            *words("stratum", "arm", "window", "host"),
+            Column("boots"),
+            Column("output, mean", "tok/s"),
+            Column("against others"),
+            Column("p adjusted"),
+            *words("outlier"),
+        ),
+        tuple(rows),
+    )
+
+
+def _effects(named: Sequence[tuple[str, StudyStratum]], notes: tuple[str, ...]) -> Table:
+    rows = [(name, *_effect(one)) for name, study in named for one in host_effects(study)]
+    return Table(
+        "host-effects",
+        "How much of the spread belongs to hosts, how much to their boots",
+        (
+            *notes,
+            (
+                "One-way random effects, boots within hosts, 95 % intervals "
+                "(analysis/statistics/nested.py); SDs in percent of the mean. Below six hosts "
+                "the host SD describes these hosts and says little of others."
+            ),
+        ),
+        (
+            *words("stratum", "arm", "window", "quantity", "unit"),
+            Column("hosts"),
+            Column("boots"),
+            Column("mean"),
+            *[Column(f"boot SD{end}", "%") for end in ("", " low", " high")],
+            *[Column(f"host SD{end}", "%") for end in ("", " low", " high")],
+            Column("host share", "%"),
+            Column("p of no host effect"),
+            *words("note"),
+        ),
+        tuple(rows),
+    )
+
+
+def _effect(one: Effects) -> Iterator[str]:
+    yield from (one.arm, one.window, one.quantity, one.unit, str(one.hosts), str(one.boots))
+    found = one.found
+    if found is None:
+        yield from (MISSING,) * 9
+        yield one.problem
+        return
+    mean = found.grand_mean
+    yield number(mean, 3)
+    for sd in (found.boot, found.host):
+        yield from (number(100 * value / mean, 2) for value in (sd.sd, sd.low, sd.high))
+    yield number(100 * found.host_share, 1)
+    yield number(found.p_host, 5)
+    yield "descriptive: few hosts" if found.descriptive else ""
+
+
+def _told(study: StudyStratum) -> str:
+    ended = [outcome for outcome, _ in outcomes(study).values()]
+    counts = ", ".join(f"{ended.count(name)} {name}" for name in ("completed", "failed", "missing"))
+    again = sum(not one.counts for one in study.executions)
+    return (
+        f"{study.stratum}; engine {study.stratum.binding}; plan {study.stratum.plan_digest}; "
+        f"harness {study.stratum.harness}; {len(study.hosts)} hosts; of {len(ended)} planned boots "
+        f"{counts}; {again} executions of a block do not count."
+    )
+
+
+def _why(one: Execution) -> str:
+    if not one.counts:
+        return one.why
+    several = [planned.id for planned, tries in one.boots if len(tries) > 1]
+    return f"the last attempt counts: {', '.join(several)}"
+
+
+def _day(begun_ns: int) -> str:
+    if not begun_ns:
+        return MISSING
+    return datetime.fromtimestamp(begun_ns // _NS_PER_S, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first few by name, and how many more there are."""
+    ordered = sorted(names)
+    more = f" and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else ""
+    return (", ".join(ordered[:_SHOWN]) + more) or MISSING
+
+
+def _letter(place: int) -> str:
+    """A, B, …, Z, A1, B1, …"""
+    return "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[place % 26] + (str(place // 26) if place >= 26 else "")
