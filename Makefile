@@ -71,8 +71,10 @@ lint: $(DEV_READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Those that boot engines and daemons have the machine to themselves; the rest shares it.
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadfile --ignore tests/e2e
+	$(BIN)/pytest tests/e2e
 
 bench: $(DEV_READY)
 	$(BIN)/python -m tests.bench.bench_records
