@@ -1,0 +1,193 @@
+"""Every claim of the GPU plans computes over runs of those plans; the audit allows the right ones.
+
+The runs are made up and marked synthetic: they prove that claims and tables can be read off such
+records, nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.claiming.claim import evaluate
+from analysis.claiming.documents import Citation
+from analysis.claiming.reading import Reading, StudyRun, read_study_run
+from analysis.claiming.sm90 import SM90, sm90_claims
+from analysis.claims import claims_of
+from analysis.reading import read_run
+from analysis.tables import study_tables
+from audit.checks import basis
+from kit.plan_file import load_plan
+from records import schema
+from records.plan import Plan
+from records.run_directory import RunDirectory
+from tests.sealed_run import Shape, decisions, make_run
+
+ROOT = Path(__file__).parents[2]
+FA3, FA2, INFER = ("FLASH_ATTN", "3"), ("FLASH_ATTN", "2"), ("FLASHINFER", "unlogged")
+FULL, PIECEWISE = "FULL_AND_PIECEWISE", "PIECEWISE"
+# What is expected of the engine, and a wall time by arm, in tenths: what the arms differ in.
+EXPECTED: dict[str, tuple[tuple[str, str], str, int]] = {
+    "fa2": (FA2, FULL, 10),
+    "fa2-piecewise": (FA2, PIECEWISE, 11),
+    "flashinfer": (INFER, PIECEWISE, 12),
+    "flashinfer-fp8": (INFER, PIECEWISE, 15),
+    "fa2-fp8": (INFER, PIECEWISE, 15),
+    "flashinfer-target": (INFER, PIECEWISE, 12),
+}
+
+
+def short(name: str) -> Plan:
+    """A GPU plan with few requests a window."""
+    plan = load_plan(ROOT / "kit" / "plans" / f"{name}.toml")
+    windows = tuple(
+        replace(w, load=replace(w.load, concurrency=min(w.load.concurrency, 2), requests=4))
+        for w in plan.windows
+    )
+    return replace(plan, windows=windows)
+
+
+def arm_of(plan: Plan, boot: str) -> str:
+    """The arm of a boot's id: b06-3-fa2, prime-fa2."""
+    name = boot.split("-", 1)[1] if boot.startswith("prime-") else boot.split("-", 2)[2]
+    return plan.arm(name).id
+
+
+def as_expected(plan: Plan) -> Any:
+    """Decisions and speed by arm; the plain client sees every chunk 2 ms late, and gaps wider."""
+
+    def edit(event: Any) -> Any:
+        if isinstance(event, schema.EngineDecided):
+            arm = plan.arm(arm_of(plan, event.boot))
+            return replace(event, facts=facts(arm.id, arm.factors, bool(arm.speculative_config)))
+        if isinstance(event, schema.WindowEnded):
+            tenths = EXPECTED.get(arm_of(plan, event.boot), (FA3, FULL, 10))[2]
+            wall_ns = event.report.wall_ns * tenths // 10
+            return replace(event, report=replace(event.report, wall_ns=wall_ns))
+        if isinstance(event, schema.WindowRequests) and event.window.endswith("-plain"):
+            later = [
+                replace(r, chunk_ns=tuple(ns + 2_000_000 * i for i, ns in enumerate(r.chunk_ns, 1)),
+                        end_ns=r.end_ns + 2_000_000 * len(r.chunk_ns))
+                for r in event.requests
+            ]  # fmt: skip
+            return replace(event, requests=tuple(later))
+        return event
+
+    return edit
+
+
+def facts(arm: str, factors: dict[str, str], drafts: bool) -> dict[str, Any]:
+    """The facts of `engine.decided` for one arm."""
+    (backend, version), graphs, _ = EXPECTED.get(arm, (FA3, FULL, 10))
+    graphs = "NONE" if "eager" in arm else graphs
+    kv = "fp8_e4m3" if factors["kv"] == "fp8_e4m3" else "auto"
+    told = decisions(drafts)
+    own = ("FLASH_ATTN", "3") if arm == "flashinfer-target" else ("same or unlogged",) * 2
+    return {
+        **told,
+        "target": {
+            **told["target"],
+            "backend": backend,
+            "flash_attention_version": version,
+            "kv_cache_dtype": kv,
+        },
+        "draft": {**told["draft"], "backend": own[0], "flash_attention_version": own[1]},
+        "cudagraph_effective": graphs,
+        "spec_method": factors["speculation"],
+        "enforce_eager": str("eager" in arm).lower(),
+    }
+
+
+@pytest.fixture(scope="module")
+def confounds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Path]:
+    plan = short("sm90-confounds")
+    shape = Shape(synthetic=True, edit=as_expected(plan))
+    run = make_run(tmp_path_factory.mktemp("data") / "run-1", plan, shape)
+    return plan, run.path
+
+
+@pytest.fixture(scope="module")
+def read(confounds: tuple[Plan, Path]) -> StudyRun:
+    return read_study_run(RunDirectory(confounds[1]))
+
+
+@pytest.fixture(scope="module")
+def shape8b(tmp_path_factory: pytest.TempPathFactory) -> StudyRun:
+    plan = short("sm90-shape8b")
+    shape = Shape(synthetic=True, edit=as_expected(plan))
+    return read_study_run(make_run(tmp_path_factory.mktemp("data") / "run-1", plan, shape))
+
+
+def value_of(id_: str, run: StudyRun) -> Any:
+    (claim,) = [c for c in SM90 if c.id == id_]
+    return evaluate(claim, Reading("study", (run,))).value
+
+
+def test_each_named_claim_has_a_value(read, shape8b):
+    for claim in SM90:
+        run = read if claim.study == "sm90-confounds" else shape8b
+        assert evaluate(claim, Reading(claim.study, (run,))).printed, claim.id
+
+
+def test_each_further_claim_of_a_study_has_one(read, shape8b):
+    for study, run in (("sm90-confounds", read), ("sm90-shape8b", shape8b)):
+        for claim in sm90_claims(study, study, study):
+            assert evaluate(claim, Reading(study, (run,))).printed, claim.id
+
+
+def test_decisions_are_those_that_the_engine_logged(read):
+    assert value_of("sm90.backend.draft", read) == "FLASH_ATTN"
+    assert value_of("sm90.backend.fp8", read) == "FLASH_ATTN"
+    assert value_of("sm90.backend.fa2-fp8", read) == "FLASHINFER"
+    assert value_of("sm90.graphs.fa2", read) == FULL
+    assert value_of("sm90.graphs.fa2-fp8", read) == PIECEWISE
+    assert value_of("sm90.backend.independent", read) == "yes"
+
+
+def test_precision_kernel_and_graphs_make_up_what_a_comparison_by_dtype_reads(read):
+    parts = [value_of(f"sm90.kv.{part}", read) for part in ("precision", "kernel", "graphs")]
+    assert parts == pytest.approx([12 / 15, 11 / 12, 10 / 11], rel=1e-6)
+    whole = value_of("sm90.kv.uncontrolled", read)
+    assert whole == pytest.approx(parts[0] * parts[1] * parts[2], rel=1e-6)
+
+
+def codes(id_: str, run: StudyRun, plan: Plan) -> set[str]:
+    """What the audit says of a claim over this run."""
+    claims = {c.id: c for c in (*SM90, *claims_of("sm90-confounds", plan))}
+    value = evaluate(claims[id_], Reading("sm90-confounds", (run,)))
+    at = Citation("paper/findings/F001.md", 1, "claim", id_, "1")
+    return {finding.code for finding in basis.judge(value, (run,), at)}
+
+
+@pytest.mark.parametrize("part", ["precision", "kernel", "graphs", "precision-fa3", "uncontrolled"])
+def test_the_audit_lets_each_part_be_claimed(read, confounds, part):
+    assert codes(f"sm90.kv.{part}", read, confounds[0]) == set()
+
+
+def test_the_audit_refuses_the_published_confound_as_a_comparison_of_precision(read, confounds):
+    id_ = "sm90-confounds.fa2-vs-fa2-fp8.c64.throughput.ratio"
+    assert codes(id_, read, confounds[0]) == {"BASIS07"}
+
+
+def test_a_plain_client_is_set_against_the_kits_on_the_same_boots_and_enters_nothing_else(
+    read, confounds
+):
+    assert value_of("sm90.plain-client.draft.step-gap", read) == pytest.approx(2, abs=0.1)
+    plan, path = confounds
+    assert not [c.id for c in claims_of("s", plan) if "c64-plain." in c.id]
+    tables = {table.name: table for table in study_tables([read_run(RunDirectory(path))])}
+    assert {row[0] for row in tables["peer"].rows} == {arm.id for arm in plan.arms}
+    for name, table in tables.items():
+        if name != "peer":
+            assert not any("c64-plain" in row for row in table.rows), name
+
+
+def test_boots_are_planned_by_the_blocks_of_an_arm(confounds):
+    (table,) = [
+        t for t in study_tables([read_run(RunDirectory(confounds[1]))]) if t.name == "boots"
+    ]
+    planned = {row[0]: row[1] for row in table.rows}
+    assert (planned["draft"], planned["ngram"], planned["fa2"]) == ("12", "6", "3")
