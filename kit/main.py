@@ -49,6 +49,7 @@ VERBS = {
     "claims": "Every number that may be cited, recomputed from records.",
     "trace": "From a claim down to its records, or from a record up.",
     "finding": "Write or retract a finding.",
+    "export": "Runs as Parquet, CSV, RO-Crate, in-toto statement, Zenodo metadata.",
     "compare-definitions": "Every tool's latency metrics, from the same records.",
     "version": "The version of this kit.",
 }

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit import rsync, sftp_copy
+from kit.ask_host import ask_all
 from kit.home import Home
 from kit.host import Done, HostSpec, Running
 from kit.host_facts import PROBE_TIMEOUT_S, PROBES, HostFacts, heard, parse
@@ -111,12 +112,14 @@ class SshHost:
     def probe(self, directory: Path) -> HostFacts:
         """Run every probe there."""
         existing = next(p for p in (directory, *directory.parents) if self._exists(p))
-        outputs = {}
-        for name, argv in PROBES.items():
-            filled = [part.replace("{}", str(existing)) for part in argv]
-            done = self.run(filled, timeout_s=PROBE_TIMEOUT_S)
-            outputs[name] = heard(name, done.status, done.stdout, done.stderr)
-        return parse(outputs)
+        questions = {
+            name: ([part.replace("{}", str(existing)) for part in argv], PROBE_TIMEOUT_S)
+            for name, argv in PROBES.items()
+        }
+        answers = ask_all(self, questions)
+        return parse(
+            {name: heard(name, a.status, a.stdout, a.stderr) for name, a in answers.items()}
+        )
 
     def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: int = 60) -> Done:
         """Through the login shell, every word quoted."""
@@ -151,6 +154,10 @@ class SshHost:
             return argv_part.encode() in self.read(Path(f"/proc/{pid}/cmdline")).split(b"\0")
         except (FileNotFoundError, ProcessLookupError):
             return False
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            return False  # it ended between open and read: SFTP says "failure" for ESRCH
 
     def put(self, source: Path, target: Path) -> None:
         """A file by SFTP unless the same bytes are there; a tree by rsync, or by SFTP without."""

@@ -12,6 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+from kit.ask_host import ask_all
 from kit.doctor.clock import CLOCK, CLOCK_PROBE
 from kit.doctor.disk import DISK
 from kit.doctor.docker_engine import DOCKER_ENGINE, INFO, information
@@ -21,7 +22,7 @@ from kit.doctor.jit import JIT
 from kit.doctor.machine import MACHINE
 from kit.doctor.place import PLACE
 from kit.doctor.rights import RIGHTS
-from kit.doctor.topic import DOCKER, FAIL, PASS, WHEELS, Needs, Probe, Seen, Verdict
+from kit.doctor.topic import DOCKER, FAIL, PASS, WHEELS, Needs, Seen, Verdict
 from kit.host import NOT_FOUND, Done, Host
 from kit.host_facts import HostFacts
 from kit.preflight import problems
@@ -34,23 +35,30 @@ _NO_ROOT = Done(NOT_FOUND, "", "no Docker daemon that says where it keeps its da
 
 def look(host: Host, home: Path) -> Seen:
     """Run the probes on the host. `home`: the directory there whose disk is meant."""
-    home = _existing(host, home)
     probes = {probe.name: probe for topic in TOPICS for probe in topic.probes}
-    # First the daemon: it says which disk is asked for.
-    outputs = {INFO: _run(host, probes[INFO], "", home)}
+    # First the daemon, which says which disk is asked for, and what of `home` is there already.
+    places = {str(path): (("test", "-e", str(path)), 30) for path in (home, *home.parents)}
+    first = ask_all(host, {**places, INFO: (probes[INFO].argv, probes[INFO].timeout_s)})
+    home = next((Path(path) for path in places if first[path].status == 0), Path("/"))
+    outputs = {INFO: first[INFO]}
     root = ""
     try:
         info = information(Seen(outputs))
         root = str(info.get("DockerRootDir", "")) if info else ""
     except FormatError:
         root = ""  # the verdict on the daemon says what it answered
+    # Alone: how long the question takes is how well the answer is known.
     asked_ns = time.time_ns()
-    outputs[CLOCK_PROBE] = _run(host, probes[CLOCK_PROBE], "", home)
+    outputs[CLOCK_PROBE] = host.run(probes[CLOCK_PROBE].argv)
     answered_ns = time.time_ns()
+    filled = {"{root}": root, "{home}": str(home)}
+    rest = {}
     for name, probe in probes.items():
-        if name not in outputs:
-            outputs[name] = _run(host, probe, root, home)
-    return Seen(outputs, (asked_ns, answered_ns))
+        if "{root}" in probe.argv and not root:
+            outputs[name] = _NO_ROOT
+        elif name not in outputs:
+            rest[name] = ([filled.get(part, part) for part in probe.argv], probe.timeout_s)
+    return Seen({**outputs, **ask_all(host, rest)}, (asked_ns, answered_ns))
 
 
 def fit(facts: HostFacts, plan: Plan, programs: frozenset[str]) -> tuple[Verdict, ...]:
@@ -63,22 +71,6 @@ def fit(facts: HostFacts, plan: Plan, programs: frozenset[str]) -> tuple[Verdict
     if not found:
         return (Verdict("software", PASS, f"{facts.memory_available_mib} MiB of memory"),)
     return tuple(Verdict("software", FAIL, "lacking", one.cause, one.remedy) for one in found)
-
-
-def _existing(host: Host, home: Path) -> Path:
-    """The directory, or the nearest above it that is there; df asks for no less."""
-    for path in (home, *home.parents):
-        if host.run(("test", "-e", str(path))).status == 0:
-            return path
-    return Path("/")
-
-
-def _run(host: Host, probe: Probe, root: str, home: Path) -> Done:
-    if "{root}" in probe.argv and not root:
-        return _NO_ROOT
-    filled = {"{root}": root, "{home}": str(home)}
-    argv = [filled.get(part, part) for part in probe.argv]
-    return host.run(argv, timeout_s=probe.timeout_s)
 
 
 def judge(seen: Seen, needs: Needs) -> tuple[Verdict, ...]:

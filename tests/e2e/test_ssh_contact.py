@@ -19,6 +19,7 @@ from sshd import Sshd, free_port, keygen, program, running, wait_for
 from kit.host import HostSpec
 from kit.known_hosts import Meeting
 from kit.ssh_config import read_config, resolve
+from kit.ssh_connection import Live
 from kit.ssh_host import SshHost
 from records.errors import (
     ConnectionLostError,
@@ -305,6 +306,23 @@ def test_a_status_is_known_afterwards(host: SshHost, tmp_path: Path) -> None:
     wait_for(lambda: found.exit_status() is not None)
     assert found.exit_status() == 7
     assert (tmp_path / "x.log").read_text() == "hello\n"
+
+
+def test_a_process_that_ends_while_it_is_looked_at_has_ended(
+    host: SshHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server then says "failure" and no more: SFTP has no status for ESRCH."""
+    process = subprocess.Popen(["sleep", "61"])
+
+    def ends_between_open_and_read(live: Live, path: Path, _offset: int) -> bytes:
+        with live.sftp.open(str(path), "rb") as file:
+            process.kill()
+            process.wait()
+            return bytes(file.read())
+
+    assert host.runs(process.pid, "61")
+    monkeypatch.setattr("kit.ssh_host._read", ends_between_open_and_read)
+    assert not host.runs(process.pid, "61")
 
 
 def test_a_line_that_does_not_come_back_says_that_the_work_goes_on(
