@@ -243,7 +243,25 @@ def without_first_request(event: Any) -> Any:
     return event.requests[1:]
 
 
+def without_block_2(event: Any) -> Any:
+    """The events of a run whose host goes back before its second block."""
+    if getattr(event, "boot", "").startswith("b02"):
+        return None
+    if isinstance(event, schema.RunEnded):
+        return replace(event, completed=event.completed // 2, left_out=(2,))
+    return event
+
+
 RUNS: dict[str, tuple[Shape, set[str]]] = {
+    "the last block left out": (Shape(edit=without_block_2), set()),
+    "a block left out that had begun": (
+        Shape(edit=change(schema.RunEnded, left_out=(2,))),
+        {"COVER07", "COVER08"},
+    ),
+    "the first block left out": (
+        Shape(edit=change(schema.RunEnded, left_out=(1,))),
+        {"COVER07", "COVER08"},
+    ),
     "synthetic": (Shape(synthetic=True), {"PLAN04"}),
     "plan digest": (Shape(edit=change(schema.RunStarted, plan_digest=OTHER)), {"PLAN01"}),
     "format": (Shape(edit=change(schema.RunStarted, format=2)), {"EVENT06"}),

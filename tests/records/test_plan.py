@@ -136,3 +136,27 @@ def test_names_are_unique(plan: Plan) -> None:
         replace(plan, arms=(*plan.arms, plan.arms[0]))
     with pytest.raises(FormatError, match="two windows are called 'c1'"):
         replace(plan, windows=plan.windows * 2)
+
+
+def test_an_arm_has_boots_in_its_own_blocks_and_the_order_of_the_others_stays(base: Plan) -> None:
+    some = replace(base.arms[0], blocks=(1, 3))
+    plan = replace(base, arms=(some, *base.arms[1:]))
+    boots = boot_order(plan)
+    assert {boot.block for boot in boots if boot.arm == some.id} == {1, 3}
+    kept = [boot.arm for boot in boot_order(base) if boot.block == 2 and boot.arm != some.id]
+    assert [boot.arm for boot in boots if boot.block == 2] == kept
+    assert [boot.position for boot in boots if boot.block == 2] == [1, 2]
+    assert from_object(Plan, to_object(plan)) == plan
+
+
+@pytest.mark.parametrize("blocks", [(3, 1), (1, 1), (0,), (1, 4)])
+def test_blocks_of_an_arm_are_blocks_of_the_plan_once_and_ascending(
+    base: Plan, blocks: tuple[int, ...]
+) -> None:
+    with pytest.raises(FormatError):
+        replace(base, arms=(replace(base.arms[0], blocks=blocks), *base.arms[1:]))
+
+
+def test_no_block_is_without_an_arm(base: Plan) -> None:
+    with pytest.raises(FormatError, match="no arm has a boot in block 2"):
+        replace(base, arms=tuple(replace(arm, blocks=(1, 3)) for arm in base.arms))

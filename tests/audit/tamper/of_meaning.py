@@ -391,6 +391,11 @@ ALL = (
         "COVER07",
         covered_up(put("run.ended", "failed", to=0), "run-2"),
     ),
+    Corruption(
+        "a block with a failed boot said to be left out",
+        "COVER08",
+        covered_up(put("run.ended", "left_out", to=[2]), "run-2"),
+    ),
     Corruption("a calibration taken out", "CALIB01", covered_up(drop("client.calibrated"))),
     Corruption(
         "a calibration against another schedule",
