@@ -24,7 +24,7 @@ from analysis.report.claim_views import ClaimBook
 from analysis.report.finding_views import finding_views
 from analysis.report.images import svg_uri
 from analysis.report.model import FigureView, Report, StratumView, TableView
-from analysis.report.run_views import gpu_names, run_view, unused_views, utc
+from analysis.report.run_views import completed, gpu_names, run_view, unused_views, utc
 from analysis.report.sources import SourceBook
 from analysis.report.table_views import Links, figure_data, table_view
 from analysis.report.verdict_views import verdict_counts, verdict_views
@@ -66,7 +66,7 @@ def build(material: Material) -> Report:
         for run in runs
     }
     groups = strata(runs)
-    verdicts = verdict_views(material.verdicts, sources)
+    verdicts = verdict_views(material.verdicts, sources, claims)
     figures = tuple(
         _figure(figure, svg, f"figure-{number}", plan if len(groups) > 1 else "")
         for number, (plan, figure, svg) in enumerate(material.figures, 1)
@@ -159,9 +159,9 @@ def _place(material: Material, run: Run) -> str:
 
 def _summary(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
     boots = [boot for run in runs for boot in run.boots if boot.planned is not None]
+    done, planned = (sum(pair) for pair in zip(*map(completed, runs), strict=True))
     windows = [window for boot in boots for window in boot.windows]
     used = sum(len(boot.usable_windows) for boot in boots)
-    done = sum(boot.outcome == "completed" for boot in boots)
     hosts = {run.host_id for run in runs}
     gpus = dict.fromkeys(gpu_names(run.hosts[0].facts) for run in runs if run.hosts)
     first = utc(min(run.started.clock.realtime_ns for run in runs))
@@ -169,7 +169,7 @@ def _summary(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
     return (
         ("runs", str(len(runs))),
         ("hosts", f"{len(hosts)} ({', '.join(gpus)})"),
-        ("boots completed", f"{done} of {len(boots)}"),
+        ("boots completed", f"{done} of {planned}"),
         ("windows used", f"{used} of {len(windows)}"),
         ("measured", f"{first} to {last.removeprefix(first[:11])}"),
     )

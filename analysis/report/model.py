@@ -90,7 +90,7 @@ class ClaimView:
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """An interval against its bounds, drawn from 0 to 100 with one decimal; `alt` in words.
+    """An interval against its bounds, drawn from 0 to 100 with one decimal; `text` in words.
 
     `low` to `high`: the interval found. `near` to `far`: the bounds fixed beforehand.
     """
@@ -99,7 +99,7 @@ class Strip:
     width: str
     near: str
     span: str
-    alt: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ _ABSENT = "absent"
 def run_view(run: Run, trace: RunTrace, anchor: str) -> RunView:
     """One run. Times are the host's own real-time clock, shown in UTC and used for nothing else."""
     facts = run.hosts[0].facts if run.hosts else {}
-    planned = [boot for boot in run.boots if boot.planned is not None]
-    done = sum(boot.outcome == "completed" for boot in planned)
+    done, planned = completed(run)
     same = trace.engine_after == trace.engine
     digests = [
         ("seal", trace.seal),
@@ -43,7 +42,7 @@ def run_view(run: Run, trace: RunTrace, anchor: str) -> RunView:
         run.started.plan.title,
         utc(run.started.clock.realtime_ns),
         utc(run.ended.clock.realtime_ns) if run.ended else "",
-        f"{done} of {len(planned)} boots completed",
+        f"{done} of {planned} boots completed",
         run.host_id,
         _stratum(run, facts, trace),
         tuple(_machine(facts)),
@@ -53,6 +52,12 @@ def run_view(run: Run, trace: RunTrace, anchor: str) -> RunView:
             for concurrency, error_ns in sorted(trace.calibrated_p99_ns.items())
         ),
     )
+
+
+def completed(run: Run) -> tuple[int, int]:
+    """How many planned boots completed, at whichever attempt, and how many were begun."""
+    boots = [(boot.planned.id, boot.outcome) for boot in run.boots if boot.planned is not None]
+    return len({id_ for id_, how in boots if how == "completed"}), len({id_ for id_, _ in boots})
 
 
 def utc(realtime_ns: int) -> str:

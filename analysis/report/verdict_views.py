@@ -10,16 +10,21 @@ from collections import Counter
 from collections.abc import Sequence
 
 from analysis.comparing.verdict import OUTCOMES, Interval, Verdict
+from analysis.report.claim_views import ClaimBook
 from analysis.report.model import Strip, VerdictView
 from analysis.report.sources import SourceBook
 
 _EDGE = 0.08  # how much of the strip is left free on both sides
 
 
-def verdict_views(verdicts: Sequence[Verdict], sources: SourceBook) -> tuple[VerdictView, ...]:
+def verdict_views(
+    verdicts: Sequence[Verdict], sources: SourceBook, claims: ClaimBook
+) -> tuple[VerdictView, ...]:
     """The verdicts: those with an answer first, each in the order of the published claims."""
     rank = {outcome: place for place, outcome in enumerate(OUTCOMES)}
-    return tuple(_view(one, sources) for one in sorted(verdicts, key=lambda v: rank[v.outcome]))
+    return tuple(
+        _view(one, sources, claims) for one in sorted(verdicts, key=lambda v: rank[v.outcome])
+    )
 
 
 def verdict_counts(verdicts: Sequence[Verdict]) -> tuple[tuple[str, int], ...]:
@@ -28,7 +33,9 @@ def verdict_counts(verdicts: Sequence[Verdict]) -> tuple[tuple[str, int], ...]:
     return tuple((outcome, counted[outcome]) for outcome in OUTCOMES)
 
 
-def _view(verdict: Verdict, sources: SourceBook) -> VerdictView:
+def _view(verdict: Verdict, sources: SourceBook, claims: ClaimBook) -> VerdictView:
+    claim = claims.view(verdict.id)
+    same = claim if claim and claim.printed == verdict.measured else None
     facts = [
         (_interval_name(verdict.interval), _text(verdict.interval)),
         ("bounds fixed beforehand", _text(verdict.bounds)),
@@ -47,7 +54,7 @@ def _view(verdict: Verdict, sources: SourceBook) -> VerdictView:
         verdict.text,
         verdict.published,
         verdict.measured,
-        sources.of_lines(f"verdict on {verdict.id}", verdict.lines),
+        same.anchor if same else sources.of_lines(f"verdict on {verdict.id}", verdict.lines),
         verdict.reason,
         tuple((name, text) for name, text in facts if text),
         strip(verdict),
@@ -72,7 +79,7 @@ def strip(verdict: Verdict) -> Strip | None:
         f"{max(scale * (found.high - found.low), 0.6):.1f}",
         f"{place(bounds.low):.1f}",
         f"{scale * (bounds.high - bounds.low):.1f}",
-        f"Interval {_text(found)} against bounds {_text(bounds)}.",
+        f"{_interval_name(found)} {_text(found)}; bounds {_text(bounds)}",
     )
 
 

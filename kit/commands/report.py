@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import webbrowser
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -36,15 +38,16 @@ _FINDINGS = Path("paper") / "findings"
 def command(names: tuple[str, ...], out: str | None, show: bool, as_json: bool) -> None:
     """Write one self-contained HTML page: verdicts, figures, tables, traces, findings.
 
-    RUN is a run's id or its beginning, or a path to one; default: every sealed run here that is not
-    synthetic. The page asks nothing of any network, and the same records give the same bytes. A
-    synthetic run says so everywhere on its page, build/demo/report.html.
+    RUN is a run's id or its beginning, of the records or of `make demo`, or a path to one; default:
+    every sealed run here that is not synthetic. The page asks nothing of any network, and the same
+    records give the same bytes. A synthetic run says so everywhere on its page, which is then
+    build/demo/report.html.
 
     \b
     Example:
       kit report
       kit report --open
-      kit report build/demo/records/20261130T120000Z-demo-0a1b2c --out demo.html
+      kit report 20261130T120000Z-demo --out demo.html
     """
     here = home()
     with heartbeat(say, "reading the records"):
@@ -94,7 +97,7 @@ def command(names: tuple[str, ...], out: str | None, show: bool, as_json: bool) 
 def _sealed(here: Home, names: Sequence[str]) -> list[RunDirectory]:
     if not names:
         return list(sealed_runs(here.data))
-    found = [find_records(here, name) for name in names]
+    found = [_find(here, name) for name in names]
     for one in found:
         if not one.is_sealed:
             raise UnknownRunError(
@@ -102,6 +105,17 @@ def _sealed(here: Home, names: Sequence[str]) -> list[RunDirectory]:
                 remedy=f"kit reproduce --run {one.path.name}",
             )
     return found
+
+
+def _find(here: Home, name: str) -> RunDirectory:
+    """A run of the records, or of the demo's, which lie apart from them."""
+    try:
+        return find_records(here, name)
+    except UnknownRunError:
+        demo = replace(here, data=here.out / "demo" / "records")
+        with suppress(UnknownRunError):
+            return find_records(demo, name)
+        raise
 
 
 def _figures(runs: Sequence[Run]) -> tuple[tuple[tuple[str, Figure, bytes], ...], str]:

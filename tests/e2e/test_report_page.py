@@ -261,9 +261,10 @@ def test_a_synthetic_run_is_told_on_every_screen(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    run = make_run(tmp_path / "demo" / "run-1", small_plan(), Shape(synthetic=True))
+    demo = tmp_path / "build" / "demo" / "records"
+    run = make_run(demo / "run-1", small_plan(), Shape(synthetic=True))
     monkeypatch.setenv("KIT_OUT", str(tmp_path / "build"))
-    assert main(["report", str(run.path), "--json"]) == 0
+    assert main(["report", "run-1", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     file = Path(told["file"])
     assert file == tmp_path / "build" / "demo" / "report.html"

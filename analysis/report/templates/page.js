@@ -104,9 +104,10 @@
     value.textContent = link.textContent;
     const words = [head.textContent.trim()];
     for (const [i, other] of [...cell.parentNode.cells].entries()) {
-      if (i !== cell.cellIndex && !table.tHead.rows[0].cells[i].classList.contains("num")) {
-        words.push(`${table.tHead.rows[0].cells[i].textContent.trim()} ${other.textContent.trim()}`);
-      }
+      const named = table.tHead.rows[0].cells[i];
+      const said = other.textContent.trim();
+      if (i === cell.cellIndex || named.classList.contains("num") || said === "-") continue;
+      words.push(`${named.textContent.trim()} ${said}`);
       if (words.length > 3) break;
     }
     shown.append(value, ` ${words.join(", ")}`);
