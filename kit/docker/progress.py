@@ -5,6 +5,7 @@ Invariant: pure; a line is said when a layer is complete or another tenth of the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,3 +45,18 @@ class PullProgress:
             return ""
         self._tenths = tenths
         return f"  pulled {have >> 20} of {self.layers_bytes >> 20} MiB"
+
+
+def printed(line: str) -> dict[str, str]:
+    """A line of `docker pull` that goes to no terminal, as the message it was made of.
+
+    docker/cli prints `<layer>: <status>`; what has no layer is no progress.
+    """
+    match = re.fullmatch(r"([0-9a-f]{12}): (.+)", line.strip())
+    return {"id": match[1], "status": match[2]} if match else {}
+
+
+def last_line(text: str) -> str:
+    """What `docker pull` says when it fails: its last line, without what is the same in all."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1].removeprefix("Error response from daemon: ") if lines else "it says nothing"

@@ -16,15 +16,16 @@ import docker
 from docker.errors import APIError, DockerException
 
 from kit.docker.choice import DockerChoice
-from kit.docker.progress import PullProgress
+from kit.docker.progress import PullProgress, last_line, printed
+from kit.follow_log import LogTail
+from kit.home import Home
 from kit.host import NOT_FOUND, Host
 from kit.registry import backoff, credentials
 from records.errors import DockerError, ImageMismatchError
 
 Say = Callable[[str], None]
 DEFAULT_SOCKET = "/var/run/docker.sock"
-# A pull over SSH is one command there; the daemon goes on by itself if the line drops.
-_PULL_TIMEOUT_S = 7200
+_POLL_S = 0.5
 _FINAL = (
     "not found",
     "manifest unknown",
@@ -59,7 +60,7 @@ def inspect_image(host: Host, reference: str) -> dict[str, Any] | None:
     raise DockerError(f"{host.name}: docker: {done.stderr.strip()[:300]}", "kit doctor HOST")
 
 
-def ensure_image(host: Host, choice: DockerChoice, say: Say) -> None:
+def ensure_image(home: Home, host: Host, choice: DockerChoice, say: Say) -> None:
     """The image on the host, pulled if it is not there, and compared. ImageMismatchError."""
     reference = str(choice.reference)
     image = inspect_image(host, reference)
@@ -68,7 +69,7 @@ def ensure_image(host: Host, choice: DockerChoice, say: Say) -> None:
         if host.name == "local":
             _pull_here(choice, say)
         else:
-            _pull_there(host, choice)
+            _pull_there(home, host, choice, say)
         image = inspect_image(host, reference)
     if image is None:
         raise DockerError(f"{host.name}: {reference} was pulled and is not there", "kit doctor")
@@ -78,25 +79,45 @@ def ensure_image(host: Host, choice: DockerChoice, say: Say) -> None:
     say(f"image {choice.digests.image_id} is the locked one")
 
 
-def _pull_there(host: Host, choice: DockerChoice) -> None:
-    argv = ("docker", "pull", "--quiet", str(choice.reference))
-    done = host.run(argv, timeout_s=_PULL_TIMEOUT_S)
-    if done.status != 0:
-        raise DockerError(f"{host.name}: {done.stderr.strip()[:300]}", _remedy(done.stderr))
+def _pull_there(home: Home, host: Host, choice: DockerChoice, say: Say) -> None:
+    """By a process of its own there: a dropped line neither stops it nor starts a second."""
+    there, digest = host.home(home), choice.reference.digest.hex[:16]
+    note, log = there.path / "pulls" / f"{digest}.pid", there.logs / f"pull-{digest}.log"
+
+    def once() -> str:
+        progress = PullProgress(choice.platform.layers_bytes, choice.platform.layer_count)
+        tail = LogTail(host, log)
+        argv = ("docker", "pull", str(choice.reference))
+        running = host.start_detached(argv, there.path, log, note)
+        while True:
+            status = running.exit_status()
+            for line in filter(None, map(progress.see, map(printed, tail.lines()))):
+                say(line)
+            if status is not None:
+                return "" if status == 0 else last_line(tail.text)
+            time.sleep(_POLL_S)
+
+    _until_pulled(choice, once, say)
 
 
 def _pull_here(choice: DockerChoice, say: Say) -> None:
-    problem = ""
-    for attempt in range(1, backoff.ATTEMPTS + 1):
+    def once() -> str:
         progress = PullProgress(choice.platform.layers_bytes, choice.platform.layer_count)
-        problem = ""
         for message in _messages(choice):
             if "error" in message:
-                problem = str(message["error"])
-                break
+                return str(message["error"])
             line = progress.see(message)
             if line:
                 say(line)
+        return ""
+
+    _until_pulled(choice, once, say)
+
+
+def _until_pulled(choice: DockerChoice, once: Callable[[], str], say: Say) -> None:
+    """Attempts, each of which tells what stood in its way. DockerError after the last."""
+    for attempt in range(1, backoff.ATTEMPTS + 1):
+        problem = once()
         if not problem:
             return
         if any(word in problem.lower() for word in _FINAL) or attempt == backoff.ATTEMPTS:

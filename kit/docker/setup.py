@@ -96,7 +96,7 @@ def bring_container(
     home: Home, host: Host, job: Job, harness: Path, choice: DockerChoice, say: Say
 ) -> None:
     """Image, directories, inner job and container request on the host, ready for the keeper."""
-    ensure_image(host, choice, say)
+    ensure_image(home, host, choice, say)
     there = host.home(home)
     place = there.container(job.run_id)
     exchange = place / "exchange"

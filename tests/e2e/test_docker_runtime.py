@@ -216,6 +216,7 @@ def test_the_same_on_a_host_over_ssh(bench: Bench, tmp_path: Path, user_home: Pa
     with running(tmp_path / "host", key, **there) as sshd:
         done = kit.call(*kit.reproduce(name_of(sshd)), "--json")
         assert done.returncode == 0, done.stderr
+        assert "layer 1 of 1: pull complete" in done.stderr
         verified = kit.call("images", "verify", name_of(sshd), "--lock", str(bench.lock))
         assert verified.returncode == 0, verified.stderr
     (run,) = kit.fetched()

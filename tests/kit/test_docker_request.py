@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.docker.progress import PullProgress
+from kit.docker.progress import PullProgress, last_line, printed
 from kit.docker.pull import socket_path
 from kit.docker.request import ContainerSpec, create_request
 from records.digest import Digest, ImageRef
@@ -116,3 +116,26 @@ def test_only_a_daemon_on_the_host_itself_is_used() -> None:
     assert socket_path({"DOCKER_HOST": "unix:///run/user/1000/docker.sock"}).startswith("/run/user")
     with pytest.raises(DockerError):
         socket_path({"DOCKER_HOST": "tcp://10.0.0.1:2375"})
+
+
+# docker.io 20.10.24, `docker pull REF | cat`.
+PRINTED = """\
+127.0.0.1:5000/demo/engine@sha256:0bd5: Pulling from demo/engine
+5f70bf18a086: Pulling fs layer
+5f70bf18a086: Verifying Checksum
+5f70bf18a086: Download complete
+5f70bf18a086: Pull complete
+Digest: sha256:0bd5
+Status: Downloaded newer image for 127.0.0.1:5000/demo/engine@sha256:0bd5
+"""
+
+
+def test_a_pull_on_a_host_is_told_by_layer_too() -> None:
+    progress = PullProgress(0, 1)
+    said = [progress.see(printed(line)) for line in PRINTED.splitlines()]
+    assert [line for line in said if line] == ["  layer 1 of 1: pull complete"]
+    refusal = (
+        "Error response from daemon: toomanyrequests: You have reached your pull rate limit.\n"
+    )
+    assert last_line(PRINTED + refusal).startswith("toomanyrequests")
+    assert last_line("") == "it says nothing"
