@@ -1,0 +1,235 @@
+"""The paper, built for real with TeX: its numbers, its links, its bytes, and what must stop it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import kit.commands.paper
+from analysis.claiming.documents import citations, documents
+from analysis.claiming.evaluation import evaluate_project
+from analysis.claiming.tex import CLAIMS_TEX, claims_tex
+from analysis.published import load_published
+from analysis.typeset.files import PaperFiles, paper_files
+from analysis.typeset.words import escaped
+from kit.home import Home
+from kit.main import main
+from kit.tex import PACKAGES, Built, build_pdf, require_tex
+from records.errors import PaperError, ToolMissingError
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "records" / "data"
+
+
+@dataclass(frozen=True)
+class Project:
+    """A copy of the paper's sources with everything generated beside them."""
+
+    root: Path
+    made: PaperFiles
+
+    @property
+    def main(self) -> Path:
+        return self.root / "paper" / "main.tex"
+
+
+def _copy(to: Path) -> Path:
+    ignored = shutil.ignore_patterns("generated", "tables")
+    shutil.copytree(ROOT / "paper", to / "paper", ignore=ignored)
+    return to
+
+
+def _write(root: Path, made: PaperFiles) -> None:
+    for name, data in made.files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    root = _copy(tmp_path_factory.mktemp("project"))
+    made = paper_files(root, DATA)
+    _write(root, made)
+    return Project(root, made)
+
+
+@pytest.fixture(scope="module")
+def built(project: Project) -> Built:
+    return build_pdf(project.main, project.root / "build", project.made.epoch)
+
+
+@pytest.fixture(scope="module")
+def text(built: Built) -> str:
+    """What the PDF says, without line breaks."""
+    done = subprocess.run(
+        ["pdftotext", "-layout", str(built.pdf), "-"], capture_output=True, check=True, text=True
+    )
+    return " ".join(done.stdout.split())
+
+
+def _objects(pdf: Path) -> bytes:
+    """Everything in the file, compressed streams unpacked."""
+    data = pdf.read_bytes()
+    found = [data]
+    for packed in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", data, re.DOTALL):
+        try:
+            found.append(zlib.decompress(packed))
+        except zlib.error:
+            continue  # an image or a font that is packed otherwise
+    return b"\n".join(found)
+
+
+def _spoiled(project: Project, tmp_path: Path, addition: str) -> Path:
+    """The project again, with a line more in one section."""
+    root = tmp_path / "spoiled"
+    shutil.copytree(project.root / "paper", root / "paper")
+    section = root / "paper" / "sections" / "limits.tex"
+    section.write_text(section.read_text(encoding="utf-8") + addition + "\n", encoding="utf-8")
+    return root / "paper" / "main.tex"
+
+
+def test_the_paper_shows_the_values_that_the_records_give(text: str) -> None:
+    values = evaluate_project(ROOT, DATA).values
+    cited = {c.id for d in documents(ROOT) if d.kind == "tex" for c in citations(d)} & set(values)
+    assert len(cited) > 40
+    squeezed = text.replace(" ", "").replace("µ", "\u03bc")
+    for id_ in cited:
+        printed = values[id_].printed.replace(" ", "").replace("µ", "\u03bc")
+        assert printed in squeezed, id_
+        # The entry in the appendix, by the id that kit trace takes.
+        assert f"kittrace{id_}" in squeezed, id_
+    assert "What this does not establish" in text
+    assert "Published against ours" in text
+
+
+def test_every_number_is_a_link_to_its_entry(built: Built) -> None:
+    objects = _objects(built.pdf)
+    links = set(
+        re.findall(
+            rb"/S\s*/GoTo\s*/D\s*\(((?:claim|published|finding|run|verdict):[^)]*)\)", objects
+        )
+    )
+    dests = subprocess.run(
+        ["pdfinfo", "-dests", str(built.pdf)], capture_output=True, check=True, text=True
+    ).stdout
+    anchors = set(re.findall(r'"((?:claim|published|finding|run|verdict):[^"]*)"', dests))
+    wanted = {
+        f"{c.scheme}:{c.id}" for d in documents(ROOT) if d.kind == "tex" for c in citations(d)
+    }
+    reached = {link.decode() for link in links}
+    assert wanted <= reached
+    assert reached <= anchors
+    assert any(link.startswith("run:") for link in reached)
+    assert any(link.startswith("verdict:") for link in reached)
+
+
+def test_the_provenance_names_digests_and_dates(project: Project) -> None:
+    runs = project.made.files[Path("paper/generated/runs.tex")].decode()
+    plain = runs.replace("\\allowbreak{}", "")
+    for run in evaluate_project(ROOT, DATA).runs.values():
+        assert run.started.plan_digest.hex in plain
+        assert run.started.harness_digest.hex in plain
+        assert run.host_id in plain
+        assert run.engines[0].digest.hex in plain
+    assert "2026-{}11-{}30" in runs
+
+
+def test_the_same_bytes_again(
+    project: Project, built: Built, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
+    again = build_pdf(project.main, project.root / "elsewhere", project.made.epoch)
+    assert again.pdf.read_bytes() == built.pdf.read_bytes()
+    assert paper_files(project.root, DATA).files == project.made.files
+    assert str(project.root).encode() not in _objects(built.pdf)
+
+
+def test_it_is_fit_to_print(built: Built) -> None:
+    assert max(built.overfull_pt, default=0) < 5
+    fonts = subprocess.run(
+        ["pdffonts", str(built.pdf)], capture_output=True, check=True, text=True
+    ).stdout.splitlines()[2:]
+    assert fonts
+    for font in fonts:
+        assert "Type 3" not in font
+        assert re.search(r"\byes\b", font), f"not embedded: {font}"
+
+
+def test_what_the_macros_print_is_what_the_audit_wants(project: Project) -> None:
+    values, published = evaluate_project(ROOT, DATA).values, load_published(ROOT)
+    assert project.made.files[CLAIMS_TEX] == claims_tex(values, published)
+
+
+@pytest.mark.parametrize(
+    ("addition", "said"),
+    [
+        (r"\claim{no.such.number}", "No claim `no.such.number'"),
+        (r"\published{no.such.figure}", "No published `no.such.figure'"),
+        (r"see Figure~\ref{fig:nowhere}", "fig:nowhere"),
+        (r"as shown~\cite{nobody}", "nobody"),
+        (r"\finding{F999}", "finding:F999"),
+        (r"\nosuchmacro", r"\nosuchmacro"),
+    ],
+)
+def test_what_leads_nowhere_stops_the_build(
+    project: Project, tmp_path: Path, addition: str, said: str
+) -> None:
+    with pytest.raises(PaperError) as caught:
+        build_pdf(_spoiled(project, tmp_path, addition), tmp_path / "build", project.made.epoch)
+    assert said in caught.value.message
+    assert str(tmp_path / "build") in caught.value.remedy
+
+
+def test_without_the_generated_values_the_remedy_is_named(project: Project, tmp_path: Path) -> None:
+    main_tex = _spoiled(project, tmp_path, "")
+    shutil.rmtree(main_tex.parent / "generated")
+    with pytest.raises(PaperError, match=r"generated/claims\.tex is missing"):
+        build_pdf(main_tex, tmp_path / "build", 0)
+
+
+def test_without_tex_the_packages_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_tex()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolMissingError) as caught:
+        require_tex()
+    assert "pdflatex" in caught.value.message
+    assert caught.value.remedy.startswith("apt-get install")
+    assert all(package in caught.value.remedy for package in PACKAGES)
+
+
+def test_the_verb_writes_the_pdf(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = _copy(tmp_path)
+    here = Home(root, tmp_path / "kit", DATA, tmp_path / "out")
+    monkeypatch.setattr(kit.commands.paper, "home", lambda: here)
+    assert main(["paper", "--json"]) == 0
+    assert f'"pdf": "{tmp_path}/out/paper.pdf"' in capsys.readouterr().out
+    assert (tmp_path / "out" / "paper.pdf").read_bytes().startswith(b"%PDF-")
+
+
+def test_text_of_records_is_printed_and_never_obeyed(tmp_path: Path) -> None:
+    said = r"\end{document} #1 $x$ %y {z} a_b ~^ <|> & it's ± 3 µs … naïve 100 % `q` -- --- \\"
+    shutil.copy(ROOT / "paper" / "layout.sty", tmp_path)
+    (tmp_path / "words.tex").write_text(
+        "\\documentclass{article}\\usepackage{layout}\\begin{document}\\noindent\n"
+        f"begin {escaped(said)} end\n\\end{{document}}\n",
+        encoding="utf-8",
+    )
+    done = build_pdf(tmp_path / "words.tex", tmp_path / "build", 0)
+    shown = subprocess.run(
+        ["pdftotext", "-enc", "UTF-8", str(done.pdf), "-"], capture_output=True, check=True
+    ).stdout.decode()
+    flat = re.sub(r"\s", "", shown.partition("\f")[0])
+    wanted = re.sub(r"\s", "", f"begin {said} end").replace("µ", "\u03bc").replace("…", "...")
+    assert flat.replace("µ", "\u03bc").replace("…", "...").startswith(wanted)
