@@ -6,7 +6,7 @@ Invariant: only what the source states; test and margin are fixed before the dat
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -19,7 +19,7 @@ from records.errors import ClaimError
 
 PUBLISHED = Path("paper") / "published.toml"
 _REQUIRED = {"id", "text", "figure", "unit", "source", "quantity", "test", "fixed", "of"}
-_OPTIONAL = {"margin", "boots", "measured", "thresholds_ms"}
+_OPTIONAL = {"margin", "boots", "measured", "thresholds_ms", "decided"}
 _MARGIN = {"relative", "fixed", "reason"}
 _OF = {"engine", "capability", "gpu"}
 
@@ -66,8 +66,9 @@ class Measured:
 class Published:
     """One published claim. `figure`: as printed there; `boots`: how many it rests on, 0: unsaid.
 
-    `thresholds_ms`: first and last threshold of a test of goodput, else empty. `fixed`: the day on
-    which test, subject and the places in plans were fixed.
+    `thresholds_ms`: first and last threshold of a test of goodput, else empty. `decided`: what an
+    engine must have decided, by its own log, for an arm to be what the claim speaks of. `fixed`:
+    the day on which test, subject and the places in plans were fixed.
     """
 
     id: str
@@ -83,6 +84,7 @@ class Published:
     boots: int = 0
     margin: Margin | None = None
     thresholds_ms: tuple[int, ...] = ()
+    decided: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def printed(self) -> str:
@@ -140,6 +142,7 @@ def _published(entry: Any) -> Published:
         boots=boots,
         margin=margin,
         thresholds_ms=thresholds,
+        decided=_decided(name, entry.get("decided", {})),
     )
 
 
@@ -171,6 +174,12 @@ def _subject(name: str, entry: Any) -> Subject:
     if not all(isinstance(value, str) for value in entry.values()):
         raise ClaimError(f"{PUBLISHED}: {name}: of: texts are wanted")
     return Subject(**entry)
+
+
+def _decided(name: str, entry: Any) -> dict[str, str]:
+    if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
+        raise ClaimError(f"{PUBLISHED}: {name}: decided: names of decisions, with texts")
+    return dict(entry)
 
 
 def _measured(name: str, entries: Any) -> tuple[Measured, ...]:

@@ -56,6 +56,7 @@ class Made:
     """What a made run is to look like. `gpu` "": a host without one.
 
     `target`, `draft`: backend by arm, where not as the engine's log of tests/sealed_run.py has it.
+    `decided`: other facts of the engine's log by arm, as dotted names.
     `outcomes`: planned boot -> how it ended, where it did not complete; "missing" leaves it out.
     `begun_s`: CLOCK_REALTIME of every boot; 0 leaves it.
     """
@@ -68,6 +69,7 @@ class Made:
     accepted: Lengths = lambda _: 1.0
     target: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     draft: Mapping[str, str] = field(default_factory=dict)
+    decided: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     outcomes: Mapping[str, str] = field(default_factory=dict)
     blocks: tuple[int, ...] = ()
     begun_s: int = 0
@@ -113,6 +115,9 @@ def _of_boot(event: Any, boot: PlannedBoot, arm: str, outcome: str, made: Made) 
             }  # fmt: skip
         if arm in made.draft:
             facts["draft"] = {**facts["draft"], "backend": made.draft[arm]}
+        for name, value in made.decided.get(arm, {}).items():
+            part, _, key = name.rpartition(".")
+            facts |= {part: {**facts[part], key: value}} if part else {key: value}
         return replace(event, version=made.version, facts=facts)
     if isinstance(event, schema.WindowEnded):
         wall_ns = round(event.report.wall_ns * made.lengths(boot))

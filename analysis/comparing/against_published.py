@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from analysis.claiming import quantities
 from analysis.claiming.reading import Reading, StudyRun
 from analysis.comparing.decision_rule import Decided, coefficient, spread_within
-from analysis.comparing.decisions import unlike
+from analysis.comparing.decisions import decided, unlike
 from analysis.comparing.family import Pending, settle
 from analysis.comparing.kinds import Found, chosen, none_meets
+from analysis.comparing.soundness import unsound
 from analysis.comparing.stratum import CPU, Stratum
 from analysis.comparing.verdict import Interval, Verdict
 from analysis.metrics import WindowMetrics
@@ -73,7 +74,7 @@ def _verdicts(claim: Published, studies: Sequence[StudyStratum], alpha: float) -
 
 def _judged(case: _Case) -> Pending:
     """Decide, or show what was measured beside a claim that it does not decide."""
-    why = _not_of(case.claim.of, case.study.stratum)
+    why = _not_of(case.claim.of, case.study.stratum) or _otherwise(case)
     reading = case.reading()
     try:
         pending = _tested(case, reading)
@@ -89,14 +90,14 @@ def _judged(case: _Case) -> Pending:
         verdict = replace(
             verdict,
             outcome="not applicable",
-            reason=f"{why}, while the claim is of {case.claim.of}: shown beside it, not compared",
+            reason=f"{why}; the claim is of {case.claim.of}: shown beside it, not compared",
             interval=beside.interval if beside else None,
             test="none",
         )
         return Pending(verdict)
-    early = _before(case)
-    if early:
-        return Pending(replace(verdict, outcome="inconclusive", reason=early, test="none"))
+    barred = _before(case) or unsound(case.study.runs)
+    if barred:
+        return Pending(replace(verdict, outcome="inconclusive", reason=barred, test="none"))
     return Pending(verdict, pending.decided)
 
 
@@ -196,6 +197,18 @@ def _not_of(subject: Subject, stratum: Stratum) -> str:
         return f"measured on another GPU ({stratum.accelerator})"
     if stratum.engine != subject.engine:
         return f"measured on another engine ({stratum.engine})"
+    return ""
+
+
+def _otherwise(case: _Case) -> str:
+    """What the engine decided in an arm that the claim is not of; "" where it fits."""
+    arms = set(case.place.arms)
+    boots = [boot for run in case.study.runs for boot in run.boots if boot.started.arm in arms]
+    facts = [boot.decided.facts for boot in boots if boot.decided is not None]
+    for name, want in case.claim.decided.items():
+        got = decided(facts, name)
+        if facts and got != want:
+            return f"the engine decided {name} as {got}, where the claim is of {want}"
     return ""
 
 

@@ -18,6 +18,7 @@ from analysis.comparing.decisions import apart, unlike
 from analysis.comparing.family import Pending, settle
 from analysis.comparing.quantity import Quantity, client_error, quantities_of
 from analysis.comparing.sides import ByHost, log_difference
+from analysis.comparing.soundness import unsound
 from analysis.comparing.verdict import Interval, Outcome, Verdict
 from analysis.metrics import WindowMetrics
 from analysis.study import StudyStratum, merge
@@ -131,7 +132,9 @@ class _Pair:
 
     def verdicts(self) -> Iterator[Pending]:
         """One a quantity, for each arm and window of mine."""
-        whole = _unlike_strata(self.mine, self.theirs)
+        whole = _unlike_strata(self.mine, self.theirs) or unsound(
+            (*self.mine.runs, *self.theirs.runs)
+        )
         for arm in self.mine.plan.arms:
             sides = _Side.of(self.mine), _Side.of(self.theirs)
             why = whole or self._unlike_arms(arm.id, sides)

@@ -104,7 +104,7 @@ def test_every_claim_of_a_plan_has_an_id_of_its_own():
 
 def test_the_published_claims_are_those_this_kit_recomputes():
     published = load_published(ROOT)
-    assert set(published) == {claim.id for claim in NAMED}
+    assert set(published) == {claim.id for claim in NAMED if claim.study == "l4-confounds"}
     assert published["dispersion.graph.cv"].printed == "13.92 %"
 
 

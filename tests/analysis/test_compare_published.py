@@ -15,11 +15,13 @@ from analysis.comparing.against_published import published_verdicts
 from analysis.comparing.verdict import Verdict
 from analysis.published import Published, load_published
 from analysis.statistics.dispersion import cv_interval
+from records.digest import Digest
 from records.plan import PlannedBoot
 from records.run_directory import RunDirectory
 from tests.comparable_runs import Made, l4_plan, made_run
 
 ROOT = Path(__file__).parents[2]
+OTHER = Digest.of(b"something else")
 SHIPPED = ROOT / "records" / "data" / "20261130T115921Z-smoke-cpu-5d0eba"
 GRAPH, EAGER, NGRAM, NONE, FP8, PINNED = (
     "draft-bf16-graph",
@@ -38,6 +40,13 @@ AS_PUBLISHED = {
         PINNED: ("FLASHINFER", "unlogged"),
     },
     "draft": {PINNED: "FLASH_ATTN"},
+    "decided": {
+        GRAPH: {"enforce_eager": "false"},
+        EAGER: {"enforce_eager": "true"},
+        NGRAM: {"spec_method": "ngram"},
+        FP8: {"target.kv_cache_dtype": "fp8_e4m3"},
+        PINNED: {"target.chosen": "pinned"},
+    },
 }
 
 
@@ -263,3 +272,44 @@ def test_what_is_unlogged_decides_nothing(tmp_path: Path, published: dict[str, P
     for claim in ("backend.bf16", "backend.fp8", "backend.independent"):
         assert found[claim].outcome == "inconclusive", claim
         assert found[claim].measured == "unlogged"
+
+
+@pytest.mark.parametrize(
+    ("claim", "arm", "fact", "value"),
+    [
+        ("dispersion.graph.cv", GRAPH, "enforce_eager", "true"),
+        ("dispersion.eager.cv", EAGER, "enforce_eager", "false"),
+        ("dispersion.ngram.cv", NGRAM, "spec_method", "draft_model"),
+        ("acceptance.cv", GRAPH, "spec_method", "none"),
+        ("backend.bf16", GRAPH, "target.kv_cache_dtype", "fp8_e4m3"),
+        ("backend.bf16", GRAPH, "target.chosen", "pinned"),
+        ("backend.fp8", FP8, "target.kv_cache_dtype", "auto"),
+        ("backend.independent", PINNED, "target.chosen", "automatic"),
+    ],
+)
+def test_an_arm_is_what_its_engine_did_not_what_it_is_called(
+    tmp_path: Path, published: dict[str, Published], claim: str, arm: str, fact: str, value: str
+) -> None:
+    decided = {**AS_PUBLISHED["decided"]}
+    decided[arm] = {**decided.get(arm, {}), fact: value}
+    found = dict(kinds(tmp_path, published, decided=decided))
+    assert found[claim].outcome == "not applicable"
+    assert f"the engine decided {fact} as {value}" in found[claim].reason
+
+
+def test_a_run_that_changed_on_the_way_decides_nothing(
+    study: StudyRun, published: dict[str, Published]
+) -> None:
+    (before, after), (host, end) = study.engines, (study.hosts[0], study.hosts[-1])
+    for broken, said in (
+        (replace(study, engines=(before,)), "not bound both before and after"),
+        (replace(study, engines=(before, replace(after, digest=OTHER))), "its engine changed"),
+        (replace(study, models=study.models[:-1]), "was not bound both before and after"),
+        (replace(study, models=(*study.models[:-1], replace(study.models[-1], files={}))), "model"),
+        (replace(study, hosts=(host, replace(end, host_id="other"))), "its host changed"),
+        (replace(study, hosts=(host, replace(end, facts={**end.facts, "driver": "1"}))), "driver"),
+    ):
+        found = by_id([broken], published)
+        assert {v.outcome for v in found.values()} == {"inconclusive"}
+        assert all("decides nothing" in v.reason for v in found.values())
+        assert said in found["dispersion.graph.cv"].reason

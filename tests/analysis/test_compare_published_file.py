@@ -54,6 +54,7 @@ def test_published_that_is(text: str) -> None:
         (KIND + '[claim.of]\nengine = "e"\n', "missing or unknown: capability"),
         (KIND + OF + PLACE + PLACE, "measures it twice"),
         (KIND + OF + PLACE.replace('["a"]', "[]"), "arms are names"),
+        (KIND + OF + "[claim.decided]\nspec_tokens = 4\n", "names of decisions"),
         ((KIND + OF) * 2, "is there twice"),
         ("claim = 1", "want nothing but"),
         ("[claim", "paper/published.toml"),
@@ -83,7 +84,9 @@ def test_the_places_are_those_of_the_claims_of_this_kit(published: dict[str, Pub
     """`kit claims` and `kit compare` speak of the same arms and the same window."""
     plan = load_plan(ROOT / "kit" / "plans" / "l4-confounds.toml")
     arms = arms_of_claims(plan)
-    for claim in NAMED:
+    named = [claim for claim in NAMED if claim.study == plan.id]
+    assert {claim.id for claim in named} == set(published)
+    for claim in named:
         (place,) = [p for p in published[claim.id].measured if p.plan == claim.study]
         assert set(place.arms) == set(arms[claim.id])
         assert isinstance(claim.function, partial)
