@@ -108,7 +108,10 @@ class MeasuredWindow:
 
 @dataclass(slots=True, eq=False)
 class Boot:
-    """One attempt at a boot; `planned` is None for a boot that only fills a compile cache."""
+    """One attempt at a boot; `planned` is None for a boot that only fills a compile cache.
+
+    `ended_ns`: CLOCK_MONOTONIC of the line that tells its end, 0 without one.
+    """
 
     started: schema.BootStarted
     planned: PlannedBoot | None
@@ -117,6 +120,7 @@ class Boot:
     decided: schema.EngineDecided | None = None
     ended: schema.BootEnded | None = None
     windows: list[MeasuredWindow] = field(default_factory=list)
+    ended_ns: int = 0
 
     @property
     def outcome(self) -> str:
@@ -188,7 +192,7 @@ def read_run(directory: RunDirectory, store: Store | None = None) -> Run:
             run = Run(envelope.event, directory.is_sealed)
             reader = _Reader(run, store)
         elif envelope is not None:
-            reader.see(envelope.event)
+            reader.see(envelope.event, envelope.t_ns)
         elif requests is not None:
             reader.requests(requests)
     if run is None or reader is None:
@@ -254,7 +258,7 @@ class _Reader:
         self._boots: dict[str, Boot] = {}
         self._open: dict[tuple[str, str], tuple[schema.WindowStarted, Gathering]] = {}
 
-    def see(self, event: object) -> None:
+    def see(self, event: object, t_ns: int) -> None:
         if isinstance(event, schema.BootStarted):
             boot = Boot(event, self._planned.get(event.planned))
             self._boots[event.boot] = boot
@@ -266,7 +270,8 @@ class _Reader:
         elif isinstance(event, schema.EngineDecided):
             self._boot(event.boot).decided = event
         elif isinstance(event, schema.BootEnded):
-            self._boot(event.boot).ended = event
+            boot = self._boot(event.boot)
+            boot.ended, boot.ended_ns = event, t_ns
         elif isinstance(event, schema.WindowStarted):
             self._open[event.boot, event.window] = (event, self._store.begin())
         elif isinstance(event, schema.WindowEnded):

@@ -295,6 +295,19 @@ class PaperError(KitError):
     exit_code = 81
 
 
+# 82-84: exports and imports
+class ExportError(KitError):
+    """What was asked for cannot be exported so: an open run, or a place that holds something."""
+
+    exit_code = 82
+
+
+class ForeignFileError(KitError):
+    """A file of another tool that is not of the form expected, or holds no single requests."""
+
+    exit_code = 83
+
+
 # 85-89: verdicts, where the caller asked to fail on them
 class ContradictedError(KitError):
     """A comparison came out contradicted, and the caller asked to fail on that."""

@@ -1,0 +1,68 @@
+"""`kit export`: every form from the command line, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from sealed_run import Shape, list_run, make_run, small_plan
+
+from kit.main import main
+from records.errors import ExportError
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, folder in (("KIT_HOME", "home"), ("KIT_DATA", "data"), ("KIT_OUT", "out")):
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    data = tmp_path / "data"
+    data.mkdir()
+    list_run(data, make_run(data / "run-1", small_plan(blocks=1), Shape()))
+    make_run(data / "run-open", small_plan(blocks=1), Shape(seal=False))
+    return data
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_tables(data, tmp_path, capsys, form):
+    assert main(["export", form, "run-1", "--out", str(tmp_path / "x"), "--json"]) == 0
+    files = [Path(name) for name in json.loads(capsys.readouterr().out)["files"]]
+    assert [path.name for path in files] == [
+        f"windows.{form}", f"requests.{form}", f"chunks.{form}", "about.json",
+    ]  # fmt: skip
+    assert all(path.stat().st_size for path in files)
+
+
+def test_a_statement_of_what_the_audit_finds(data, capsys):
+    assert main(["export", "in-toto", "run-1"]) == 0
+    predicate = json.loads(capsys.readouterr().out)["predicate"]
+    assert "chain" in predicate["passedTests"]
+    log = next((data / "run-1" / "logs").iterdir())
+    log.write_bytes(b"changed")
+    assert main(["export", "in-toto", "run-1"]) == 0
+    predicate = json.loads(capsys.readouterr().out)["predicate"]
+    assert predicate["result"] == "FAILED"
+    assert "seal" in predicate["failedTests"]
+    assert "chain" in predicate["passedTests"]
+
+
+def test_zenodo_takes_every_sealed_run(data, tmp_path):
+    assert main(["export", "zenodo", "--out", str(tmp_path / "z")]) == 0
+    told = (tmp_path / "z" / "zenodo-data.json").read_text()
+    assert "run-1" in told
+    assert "run-open" not in told
+
+
+@pytest.mark.parametrize("argv", [["ro-crate", "run-open", "--out", "x"], ["in-toto", "run-open"]])
+def test_an_open_run_is_refused(data, tmp_path, monkeypatch, capsys, argv):
+    monkeypatch.chdir(tmp_path)
+    assert main(["export", *argv]) == ExportError.exit_code
+    assert "not sealed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "ro-crate", "zenodo"])
+def test_nothing_is_written_among_the_records(data, capsys, form):
+    names = [] if form == "zenodo" else ["run-1"]
+    out = data / "run-1" / "export"
+    assert main(["export", form, *names, "--out", str(out)]) == ExportError.exit_code
+    assert not out.exists()
