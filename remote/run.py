@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from records import canonical, schema
+from records.cache_listing import WARM
 from records.decode import from_object, to_object
 from records.digest import Digest
 from records.errors import (
@@ -188,6 +189,9 @@ def _prime_all(context: Context, progress: Progress, needed: set[str]) -> None:
     again; but one of these arms boots all the same, and where it compiled anew, which its log says,
     the cache does not fit this host and every arm is primed.
     """
+    if progress.primed and not (context.scratch / WARM).is_dir():
+        context.say("the warm cache of this run is not on this host: it is filled again")
+        progress.primed.clear()
     carried = context.job.cache
     if carried is not None and not progress.attempts and not progress.priming_attempts:
         context.say("holding the carried cache against its listing")

@@ -51,7 +51,7 @@ _TIME = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")
 def parse_show_job(line: str) -> dict[str, str]:
     """One line of `scontrol show job -o` as a mapping; values may hold spaces and `=`."""
     marks = list(_FIELD.finditer(line))
-    ends = [mark.start() for mark in marks[1:]] + [len(line)]
+    ends = [*(mark.start() for mark in marks), len(line)][1:]
     found = {mark[1]: line[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)}
     if "JobId" not in found:
         raise FormatError(f"scontrol show job says {line[:80]!r}, which names no JobId")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from slurm_service import Slurm, running
@@ -20,7 +20,6 @@ from records.run_directory import RunDirectory
 pytestmark = pytest.mark.timeout(300)
 
 FLEET = ("--fleet", "slurm:main")
-SITE = 'poll_s = 1\nnotice_s = 30\nscratch = ["$KIT_NODE_SCRATCH", "/tmp"]\n'
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +32,10 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
 def kit(tmp_path: Path, slurm: Slurm) -> SshKit:
     """A user on the login node, which is this machine."""
     site = tmp_path / "slurm.toml"
-    site.write_text(SITE)
+    for node in slurm.nodes:  # each node's own disk
+        (tmp_path / node).mkdir()
+    scratch = f'["$NOT_SET_HERE", "{tmp_path}/$SLURMD_NODENAME"]'
+    site.write_text(f"poll_s = 1\nnotice_s = 30\nscratch = {scratch}\n")
     kit = SshKit(tmp_path / "login", tmp_path, tiny_plan(blocks=3, tokens=40))
     kit.extra = {**slurm.env, "KIT_SLURM": str(site)}
     return kit
@@ -92,17 +94,26 @@ def wait_for_windows(kit: SshKit, *blocks: int) -> None:
     wait_for(all_open, "no window on every node")
 
 
-def completed(run: RunDirectory) -> list[str]:
-    """The planned boots that a run brought to an end, each as often as it did."""
-    started = {
-        e.event.boot: e.event.planned for e in run.read() if isinstance(e.event, schema.BootStarted)
-    }
-    ended = (e.event for e in run.read() if isinstance(e.event, schema.BootEnded))
-    return [started[e.boot] for e in ended if e.outcome == "completed"]
+class End(NamedTuple):
+    """How a boot ended. `planned`: "" for one that filled a cache."""
+
+    planned: str
+    arm: str
+    outcome: str
+
+
+def ends(run: RunDirectory) -> list[End]:
+    """Every boot of a run, in order of its end."""
+    events = [envelope.event for envelope in run.read()]
+    started = {e.boot: e for e in events if isinstance(e, schema.BootStarted)}
+    ended = [e for e in events if isinstance(e, schema.BootEnded)]
+    return [End(started[e.boot].planned, started[e.boot].arm, e.outcome) for e in ended]
 
 
 def test_a_node_killed_a_task_preempted_one_cancelled(slurm: Slurm, kit: SshKit) -> None:
-    kit.plan.write_text(tiny_plan(blocks=3, requests=6))
+    # Warm caches, which stand in the scratch of a node, and are lost with it.
+    text = tiny_plan(blocks=3, requests=4).replace('cache = "none"', 'cache = "warm"')
+    kit.plan.write_text(text)
     words = ("reproduce", "--plan", str(kit.plan), *FLEET, "--json")
     process = kit.start(*words)
     wait_for_windows(kit, 1, 2, 3)
@@ -129,16 +140,20 @@ def test_a_node_killed_a_task_preempted_one_cancelled(slurm: Slurm, kit: SshKit)
     assert all(run.is_sealed and list(run.verify_files()) == [] for run in runs)
     # Nothing lost: the boot that was cut short is there. Nothing twice: one run a block, in it each
     # planned boot once.
-    assert [outcomes(run) for run in runs] == [["interrupted", "completed", "completed"]] * 3
+    measured = [[e for e in ends(run) if e.planned] for run in runs]
+    want = ["interrupted", "completed", "completed"]
+    assert [[e.outcome for e in one] for one in measured] == [want] * 3
+    primed = [[e.arm for e in ends(run) if not e.planned] for run in runs]
+    assert [len(one) for one in primed] == [4, 4, 4]  # both arms, and both again
     assert all(count(run, schema.RunResumed) == 1 for run in runs)
-    done = [boot for run in runs for boot in completed(run)]
+    done = [e.planned for one in measured for e in one if e.outcome == "completed"]
     assert len(done) == len(set(done)) == 6
     tables = list((kit.place / "out" / "demo" / "tables").rglob("*.md"))
     assert tables
 
 
 def test_seen_stopped_and_gone_on_with_like_any_host(slurm: Slurm, kit: SshKit) -> None:
-    kit.plan.write_text(tiny_plan(blocks=3, requests=9))
+    kit.plan.write_text(tiny_plan(blocks=3, requests=6))
     plan = ("--plan", str(kit.plan), "--blocks", "1,2")
     begun = kit.call("run", *plan, *FLEET, "--detach", "--json")
     assert begun.returncode == 0, begun.stderr

@@ -1,0 +1,73 @@
+"""A task on its node: scratch, place, names, and when it queues itself again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from records.digest import Digest
+from records.errors import HostUnfitError
+from records.job import EngineOnHost, Job
+from remote.slurm.observation import node_id, observe, task_name
+from remote.slurm.task import placed, scratch_of, time_left_s
+from tests.sealed_run import small_plan
+
+ENVIRON = {
+    "SLURM_JOB_ID": "14",
+    "SLURM_ARRAY_JOB_ID": "12",
+    "SLURM_ARRAY_TASK_ID": "3",
+    "SLURM_RESTART_COUNT": "2",
+    "SLURMD_NODENAME": "gpu-node-07",
+    "SLURM_SUBMIT_HOST": "login1",
+    "SLURM_CPUS_ON_NODE": "64",
+    "SLURM_JOB_USER": "me",
+}
+
+
+def test_the_first_scratch_that_is_there(tmp_path: Path) -> None:
+    environ = {"TMPDIR": str(tmp_path), "SLURM_TMPDIR": "", "SLURM": "/wrong"}
+    candidates = ("$SLURM_TMPDIR", "/nowhere/at/all", "$TMPDIR", "/")
+    assert scratch_of(candidates, environ) == tmp_path
+    with pytest.raises(HostUnfitError, match="/nowhere"):
+        scratch_of(("$UNSET", "/nowhere"), environ)
+
+
+def test_a_job_is_placed_without_a_name_of_the_node(tmp_path: Path) -> None:
+    engine = EngineOnHost("reference", ("python3",), (), {}, "", Digest.of(b""))
+    shared = Job("run-1", small_plan(), engine, {}, "/shared/runs/run-1", "/shared/s", "salt")
+    one = placed(shared, tmp_path, ENVIRON)
+    other = placed(shared, tmp_path, {**ENVIRON, "SLURMD_NODENAME": "gpu-node-08"})
+    assert one.run_directory == shared.run_directory
+    assert Path(one.scratch) == tmp_path / "spec-fp8-kit-me" / "run-1"
+    assert one.place != other.place
+    assert "gpu" not in one.place
+    assert one.private_names == ("gpu-node-07", "login1")
+
+
+@pytest.mark.parametrize(
+    ("shown", "left"),
+    [
+        ({"TimeLimit": "01:00:00", "RunTime": "00:10:00"}, 3000),
+        ({"TimeLimit": "UNLIMITED", "RunTime": "00:10:00"}, None),
+        ({}, None),
+    ],
+)
+def test_how_long_a_task_may_run(shown: dict[str, str], left: int | None) -> None:
+    assert time_left_s(shown) == left
+
+
+def test_outside_slurm_nothing_is_observed(tmp_path: Path) -> None:
+    assert observe("start", "salt", tmp_path, {}) is None
+
+
+def test_an_allocation_whose_scheduler_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # none of Slurm's commands is there
+    seen = observe("resume", "salt", tmp_path, ENVIRON)
+    assert seen is not None
+    assert (seen.job, seen.restarts, seen.source) == ("12_3", 2, "none")
+    assert seen.node == node_id("salt", ENVIRON)
+    assert "gpu-node" not in str(seen)
+    assert task_name({"SLURM_JOB_ID": "14"}) == "14"
