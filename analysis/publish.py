@@ -44,17 +44,22 @@ def studies(runs: Sequence[Run]) -> list[Study]:
 
     ForeignDirectoryError: two of them are the same run, which is no replicate of itself.
     """
+    require_distinct(runs)
+    groups = [(run.run_id, [run]) for run in runs] + list(pools(runs))
+    return [
+        Study(name, tuple(run.run_id for run in group), tuple(study_tables(group)))
+        for name, group in groups
+    ]
+
+
+def require_distinct(runs: Sequence[Run]) -> None:
+    """ForeignDirectoryError: two of these are the same run."""
     ids = [run.run_id for run in runs]
     twice = sorted({run_id for run_id in ids if ids.count(run_id) > 1})
     if twice:
         raise ForeignDirectoryError(
             f"more than one directory holds run {', '.join(twice)}", remedy="remove the copies"
         )
-    groups = [(run.run_id, [run]) for run in runs] + list(pools(runs))
-    return [
-        Study(name, tuple(run.run_id for run in group), tuple(study_tables(group)))
-        for name, group in groups
-    ]
 
 
 def write_studies(found: Sequence[Study], out: Path) -> list[Path]:

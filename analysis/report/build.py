@@ -6,7 +6,7 @@ runs, so a finding or claim that rests on others alone is not on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from analysis.comparing.verdict import Verdict
 from analysis.figures.figure import Figure
 from analysis.findings import Finding
 from analysis.frames import require_one_kind
-from analysis.publish import pools
+from analysis.publish import pools, require_distinct
 from analysis.reading import Run
 from analysis.report.check import commands
 from analysis.report.claim_views import ClaimBook
@@ -28,6 +28,7 @@ from analysis.report.run_views import completed, gpu_names, run_view, unused_vie
 from analysis.report.sources import SourceBook
 from analysis.report.table_views import Links, figure_data, table_view
 from analysis.report.verdict_views import verdict_counts, verdict_views
+from analysis.study_tables import study_of_runs
 from analysis.tables import study_tables
 from analysis.trace import run_trace
 
@@ -89,6 +90,7 @@ def build(material: Material) -> Report:
         tuple(view for view, _ in shown),
         unused,
         tuple(table for _, apart in shown for table in apart),
+        tuple(_studies(material, sources)),
         tuple(
             run_view(run, traces[run.run_id], f"run-{number}") for number, run in enumerate(runs, 1)
         ),
@@ -100,7 +102,11 @@ def build(material: Material) -> Report:
 
 
 def strata(runs: Sequence[Run]) -> list[list[Run]]:
-    """Runs in groups that may be pooled; each run in exactly one."""
+    """Runs in groups that may be pooled; each run in exactly one.
+
+    ForeignDirectoryError: two of them are the same run, which is no replicate of itself.
+    """
+    require_distinct(runs)
     pooled = [group for _, group in pools(runs)]
     together = {run.run_id for group in pooled for run in group}
     alone = [[run] for run in runs if run.run_id not in together]
@@ -126,6 +132,18 @@ def _stratum(
     )
     calibration = view(made["calibration"], f"table-{number}-calibration")
     return StratumView(f"study-{number}", title, ids, tables), [calibration]
+
+
+def _studies(material: Material, sources: SourceBook) -> Iterator[TableView]:
+    """What several runs of one plan carried out of it together, and their hosts."""
+    for number, study in enumerate(study_of_runs(list(material.studied.values())), 1):
+        links = Links(
+            lambda row, table, ids=study.runs: sources.of_row(row, table, ids),  # type: ignore[misc]
+            lambda _: "",
+            "",
+        )
+        for table in study.tables:
+            yield table_view(table, f"plan-{number}-{table.name}", links, material.root)
 
 
 def _study(runs: tuple[str, ...], evaluation: Evaluation) -> str:

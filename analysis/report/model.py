@@ -216,6 +216,7 @@ class Report:
     strata: tuple[StratumView, ...]
     unused: tuple[UnusedView, ...]
     calibrations: tuple[TableView, ...]
+    studies: tuple[TableView, ...]
     runs: tuple[RunView, ...]
     findings: tuple[FindingView, ...]
     commands: tuple[Command, ...]

@@ -35,9 +35,13 @@ class SourceBook:
     def of_row(self, row: Mapping[str, str], table: str, runs: Sequence[str]) -> str:
         """The anchor of what a row of a table was made of, by what its cells name; "" for nothing.
 
-        `row`: column name -> text, of which run, boot, arm, window and concurrency are looked at.
+        `row`: column name -> text, of which run, host, block, boot, arm, window and concurrency are
+        looked at.
         """
-        chosen = [self._runs[run] for run in runs if row.get("run", run) == run]
+        chosen = [
+            run for run in map(self._runs.__getitem__, runs)
+            if _is(row, run=run.run_id, host=run.host_id)
+        ]  # fmt: skip
         origins: list[Origin] = []
         for run in chosen:
             if table == "calibration":
@@ -46,7 +50,8 @@ class SourceBook:
             elif "window" in row:
                 origins += self._windows(run, row)
             else:
-                origins += self._boots(run, row, _BOOT if table == "boots" else _MEASURED_BOOT)
+                types = _MEASURED_BOOT if table == "decisions" else _BOOT
+                origins += self._boots(run, row, types)
         return self._anchor(_title(row), origins, tuple(run.run_id for run in chosen))
 
     def of_boot(self, run_id: str, boot: str, window: str) -> str:
@@ -89,7 +94,9 @@ class SourceBook:
         self, run: StudyRun, row: Mapping[str, str], types: tuple[str, ...]
     ) -> Iterable[Origin]:
         for boot in run.boots:
-            if _is(row, arm=boot.started.arm, boot=boot.started.boot):
+            names = (boot.started.boot, boot.planned.id)
+            named = row.get("boot", names[0]) in names
+            if named and _is(row, arm=boot.started.arm, block=str(boot.planned.block)):
                 seqs = run.lines.boot(boot.started.boot, *types)
                 yield from self._origin(run, _boot_label(boot), seqs)
 

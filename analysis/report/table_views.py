@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis import conduct_tables, measure_tables
+from analysis import conduct_tables, measure_tables, study_tables
 from analysis.claiming.claim import where_defined
 from analysis.report.model import Cell, Heading, TableView
 from analysis.table import MISSING, Column, Table
 
 FOLDED_FROM_ROWS = 40
-_FUNCTIONS: dict[str, Callable[..., Table]] = {
+_FUNCTIONS: dict[str, Callable[..., object]] = {
     "decisions": conduct_tables.decisions_table,
     "boots": conduct_tables.boots_table,
     "by-boot": measure_tables.boot_metrics_table,
@@ -61,7 +61,7 @@ def table_view(table: Table, anchor: str, links: Links, root: Path) -> TableView
     """One table with its links."""
     shared = _shared(table)
     kept = [i for i, column in enumerate(table.columns) if column.name not in shared]
-    function = _FUNCTIONS[table.name]
+    function = _FUNCTIONS.get(table.name, study_tables.merged_tables)
     return TableView(
         anchor,
         table.title,

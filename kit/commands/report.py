@@ -18,8 +18,9 @@ from analysis.figures.figure import Figure
 from analysis.figures.rendering import render
 from analysis.findings import Finding, parse
 from analysis.published import load_published
-from analysis.reading import Run, read_run, sealed_runs
+from analysis.reading import Run, sealed_runs
 from analysis.report.build import Material, build, strata
+from analysis.streaming.large_run import read_run_in_batches
 from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import find_records, home, json_option
@@ -47,12 +48,12 @@ def command(names: tuple[str, ...], out: str | None, show: bool, as_json: bool) 
     Example:
       kit report
       kit report --open
-      kit report 20261130T120000Z-demo --out demo.html
+      kit report 20261130T115921Z --out smoke.html
     """
     here = home()
     with heartbeat(say, "reading the records"):
         directories = _sealed(here, names)
-        found = [(read_run(one), one) for one in directories]
+        found = [(read_run_in_batches(one, here.cache), one) for one in directories]
         if not names:
             found = [(run, one) for run, one in found if not run.started.synthetic]
         if not found:

@@ -24,7 +24,7 @@ from analysis.report.page import page
 from analysis.report.verdict_views import strip
 from records import schema
 from records.digest import Digest
-from records.errors import FormatError
+from records.errors import ForeignDirectoryError, FormatError
 from records.plan import Plan
 from records.run_directory import RunDirectory, runs_in
 from tests.sealed_run import Shape, make_run, small_plan
@@ -226,6 +226,13 @@ def test_runs_that_may_not_be_pooled_stand_apart(tmp_path: Path) -> None:
     report = build(material(made))
     assert [stratum.runs for stratum in report.strata] == [("run-1", "run-2"), ("run-3",)]
     assert Elements(page(report).decode()).found
+    # All three are of one plan: what they carried out of it together stands with the hosts.
+    study = next(table for table in report.studies if table.anchor == "plan-1-study")
+    row = next(row for row in study.rows if row[3].text == "b01-1-none" and row[0].text == "A")
+    source = next(s for s in report.sources if s.anchor == row[1].anchor)
+    assert {origin.label for origin in source.origins} == {"arm none, boot b01-1-none"}
+    with pytest.raises(ForeignDirectoryError):
+        build(material([made[0], made[0]]))
 
 
 def test_a_synthetic_page_says_so_everywhere(tmp_path: Path) -> None:
