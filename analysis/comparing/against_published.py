@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from statistics import fmean
 
 from analysis.claiming import quantities
 from analysis.claiming.reading import Reading, StudyRun
@@ -21,12 +22,14 @@ from analysis.comparing.stratum import CPU, Stratum
 from analysis.comparing.verdict import Interval, Verdict
 from analysis.metrics import WindowMetrics
 from analysis.published import Measured, Published, Subject
+from analysis.statistics.dispersion import cv_interval
 from analysis.study import StudyStratum, merge
 from records.errors import ClaimError
 
 _NS_PER_S = 1_000_000_000
 # Two boots have a spread, but one difference says nothing about it.
 _LEAST_FREE = 2
+_LEAST_FOR_SHAPE = 5
 _TOO_FEW = "too few boots for a spread with an interval; three on one host are the least"
 _TESTS = {
     "cv-margin": "CV over boots within hosts, modified McKay interval (Vangel 1996), Holm",
@@ -142,8 +145,35 @@ def _spread(case: _Case, reading: Reading) -> Pending:
     if spread.free < _LEAST_FREE:
         return Pending(replace(verdict, reason=_TOO_FEW))
     low, high = claim.bounds
-    decided = coefficient(spread, (low / 100, high / 100), case.alpha)
-    return Pending(verdict, _percent(decided))
+    found = _percent(coefficient(spread, (low / 100, high / 100), case.alpha))
+    return Pending(replace(verdict, reason=_whatever_shape(by_host, found, claim.bounds)), found)
+
+
+def _whatever_shape(
+    by_host: Mapping[str, Sequence[float]], found: Decided, margin: tuple[float, float]
+) -> str:
+    """What boots that are not normal would make of the outcome, where it is another; else "".
+
+    The rule was fixed beforehand and decides; analysis/statistics/COVERAGE.md says how far its
+    interval may be trusted for boots in groups or with a slow tail.
+    """
+    relative = [value / fmean(values) for values in by_host.values() for value in values]
+    if len(relative) < _LEAST_FOR_SHAPE:
+        return ""
+    wide = cv_interval(relative, found.interval.confidence, "widest")
+    low, high = 100 * wide.low, 100 * wide.high
+    if _lies(found.interval.low, found.interval.high, margin) == _lies(low, high, margin):
+        return ""
+    return (
+        f"an interval that does not assume normal boots reaches from {low:.2f} to {high:.2f} %, "
+        "which would say otherwise: look at the boots"
+    )
+
+
+def _lies(low: float, high: float, margin: tuple[float, float]) -> str:
+    if margin[0] < low and high < margin[1]:
+        return "within"
+    return "outside" if low > margin[1] or high < margin[0] else "across"
 
 
 def _percent(decided: Decided) -> Decided:

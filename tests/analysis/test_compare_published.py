@@ -313,3 +313,21 @@ def test_a_run_that_changed_on_the_way_decides_nothing(
         assert {v.outcome for v in found.values()} == {"inconclusive"}
         assert all("decides nothing" in v.reason for v in found.values())
         assert said in found["dispersion.graph.cv"].reason
+
+
+def test_boots_in_groups_are_pointed_out(tmp_path: Path, published: dict[str, Published]) -> None:
+    """One slow boot in twelve: the rule decides, and says what it rests on."""
+
+    def lengths(boot: PlannedBoot) -> float:
+        return 2 / (0.64 if boot.block == 5 else 1 + 0.001 * boot.block)
+
+    made = Made(lengths=lengths, **AS_PUBLISHED)
+    run = made_run(tmp_path / "run-1", l4_plan(12, (GRAPH, NONE)), made)
+    claim = "dispersion.graph.cv"
+    (verdict,) = published_verdicts([run], {claim: published[claim]})
+    assert verdict.outcome == "reproduced"
+    assert "does not assume normal boots" in verdict.reason
+
+
+def test_boots_about_one_middle_are_not(study: StudyRun, published: dict[str, Published]) -> None:
+    assert "normal boots" not in by_id([study], published)["dispersion.graph.cv"].reason
