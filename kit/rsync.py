@@ -47,7 +47,7 @@ def ssh_options(destination: Destination, known_hosts: Path) -> str:
             f"  HostName {hop.address}",
             f"  HostKeyAlias {hop.known_as}",
             f"  Port {hop.port}",
-            f"  User {hop.user}",
+            f'  User "{hop.user}"',
             f"  IdentitiesOnly {'yes' if hop.identities_only else 'no'}",
             *(f'  IdentityFile "{path}"' for path in hop.identity_files),
         ]

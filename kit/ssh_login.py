@@ -104,6 +104,8 @@ def _socket(
         raise HostUnreachableError(
             f"{where}: no such name: {error.strerror}", "check the name, or write the address"
         ) from error
+    except UnicodeError as error:  # a part of the name is empty, or longer than names may be
+        raise HostUnreachableError(f"{where}: no such name: {error}", "check the name") from error
     except ConnectionRefusedError as error:
         raise NoSshServerError(
             f"{where}: the machine is there and refuses: no SSH server listens at this port",

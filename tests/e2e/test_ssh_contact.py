@@ -132,8 +132,9 @@ def test_another_server_at_the_port_is_told(kit: SshKit) -> None:
     assert "not as an SSH server does" in done.stderr
 
 
-def test_a_name_that_does_not_exist_is_unreachable(kit: SshKit) -> None:
-    done = kit.call("status", "--host", "root@no-such-host.invalid")
+@pytest.mark.parametrize("name", ["no-such-host.invalid", "a..b", f"{'a' * 70}.invalid"])
+def test_a_name_that_does_not_exist_is_unreachable(kit: SshKit, name: str) -> None:
+    done = kit.call("status", "--host", f"root@{name}")
     assert done.returncode == HostUnreachableError.exit_code
     assert "no such name" in done.stderr
 
