@@ -6,17 +6,17 @@ with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from analysis.definitions.columns import NS_PER_MS
+from analysis.definitions.columns import NS_PER_MS, ChunkColumns
 from analysis.figures.figure import Figure
 from analysis.figures.rows import Row, grouped, pairs, rows_of
 from analysis.figures.style import WIDE, looks
-from analysis.reading import Run
+from analysis.reading import RequestSource, Run
+from analysis.streaming.selection import Batch, Selection, linear
 from analysis.table import Column, Table, number, words
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _GAP, _TOKENS = "step gap", "tokens per chunk"
 _SHARES = (*range(100), 99.5, 99.9, 100)
 _SHOWN_SHARE = 99
 
-_Numbers = NDArray[np.int64]
+_Cells = tuple[str, ...]
 
 
 def gaps_figure(runs: Sequence[Run]) -> Figure:
@@ -53,22 +53,9 @@ def gaps_figure(runs: Sequence[Run]) -> Figure:
 
 def gaps_data(runs: Sequence[Run]) -> Table:
     """Quantiles of the gaps (share: cumulative) and shares of chunk sizes, by window and arm."""
-    gaps, sizes = _gathered(runs)
-    rows = []
-    for window, arm in sorted(gaps):
-        pooled = np.concatenate(gaps[window, arm]) / NS_PER_MS
-        if pooled.size:
-            points = np.percentile(pooled, _SHARES)
-            rows += [
-                (window, arm, _GAP, number(float(point), 3), "ms", number(share, 2))
-                for share, point in zip(_SHARES, points, strict=True)
-            ]
-        counts = np.bincount(np.concatenate(sizes[window, arm]))
-        rows += [
-            (window, arm, _TOKENS, str(size), "tokens", number(100 * count / counts.sum(), 2))
-            for size, count in enumerate(counts.tolist())
-            if count
-        ]
+    rows: list[_Cells] = []
+    for (window, arm), sources in sorted(_sources(runs).items()):
+        rows += _of_cell(window, arm, sources)
     return Table(
         "step-gaps",
         "Step gaps, and tokens per chunk, by window and arm",
@@ -87,20 +74,41 @@ def gaps_data(runs: Sequence[Run]) -> Table:
     )
 
 
-def _gathered(
-    runs: Sequence[Run],
-) -> tuple[dict[tuple[str, str], list[_Numbers]], dict[tuple[str, str], list[_Numbers]]]:
-    gaps: dict[tuple[str, str], list[_Numbers]] = {}
-    sizes: dict[tuple[str, str], list[_Numbers]] = {}
+def _sources(runs: Sequence[Run]) -> dict[tuple[str, str], list[RequestSource]]:
+    """Where the requests of each window and arm are, boot by boot."""
+    found: dict[tuple[str, str], list[RequestSource]] = {}
     for run in runs:
         for boot in run.boots:
             for measured in boot.usable_windows:
-                steady = measured.requests.for_latency
-                if steady.chunk_ns.size:
-                    key = (measured.window.id, boot.started.arm)
-                    gaps.setdefault(key, []).append(steady.gaps_ns())
-                    sizes.setdefault(key, []).append(steady.chunk_tokens)
-    return gaps, sizes
+                found.setdefault((measured.window.id, boot.started.arm), []).append(measured.source)
+    return found
+
+
+def _of_cell(window: str, arm: str, sources: Sequence[RequestSource]) -> Iterator[_Cells]:
+    """The rows of one window and arm; its chunks are never held all at once."""
+    selection = Selection()
+    sizes = np.zeros(1, dtype=np.int64)
+    for steady in _steady(sources):
+        selection.see((steady.gaps_ns() / NS_PER_MS, None))
+        counts = np.bincount(steady.chunk_tokens, minlength=sizes.size)
+        counts[: sizes.size] += sizes
+        sizes = counts
+    if selection.total:
+        points = linear(selection, _SHARES, weighted=False, again=lambda: _gaps(sources))
+        for share, point in zip(_SHARES, points, strict=True):
+            yield (window, arm, _GAP, number(point, 3), "ms", number(share, 2))
+    for size, count in enumerate(sizes.tolist()):
+        if count:
+            share = number(100 * count / int(sizes.sum()), 2)
+            yield (window, arm, _TOKENS, str(size), "tokens", share)
+
+
+def _steady(sources: Sequence[RequestSource]) -> Iterator[ChunkColumns]:
+    return (part.for_latency for source in sources for part in source.batches())
+
+
+def _gaps(sources: Sequence[RequestSource]) -> Iterator[Batch]:
+    return ((steady.gaps_ns() / NS_PER_MS, None) for steady in _steady(sources))
 
 
 def draw_gaps(canvas: Canvas, data: Table) -> None:

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 
 _S = 1e9
 _MOST_BOOTS = 16
-_START, _WARM, _WINDOW, _VOID, _CLOCK = "start", "warm-up", "window", "void window", "SM clock"
+_START, _WARM, _WINDOW, _VOID, _END = "start", "warm-up", "window", "void window", "end"
+_CLOCK = "SM clock"
 _FILLS = {
     _START: ("#999999", ""),
     _WARM: ("#E69F00", "////"),
     _WINDOW: ("#56B4E9", ""),
     _VOID: ("#FFFFFF", "xxxx"),
+    _END: ("#DDDDDD", "...."),
 }
 _ROW_IN = 0.22
 _NOTE_WIDTH = 44
@@ -44,13 +46,13 @@ def timeline_figure(runs: Sequence[Run]) -> Figure:
     return Figure(
         "timeline",
         "Boots over time",
-        "One bar a boot, from its start: until the engine answered, warm-up, and the windows by "
-        "name. Crossed windows are void. Beside the bar: kernels compiled in warm-up and inside "
-        "windows, and what ended a boot early. Below, where the host has a GPU, its SM clock over "
-        "the windows, one dot a sample. Of many boots those of the first block are shown and those "
-        "that had trouble.",
-        "Horizontal bars, one a boot, each divided into start, warm-up and windows, in seconds "
-        "since the boot's start.",
+        "One bar a boot, from its start: until the engine answered, warm-up, the windows by name, "
+        "and what it took to read the last counters and to stop. Crossed windows are void. Beside "
+        "the bar: kernels compiled in warm-up and inside windows, and what ended a boot early. "
+        "Below, where the host has a GPU, its SM clock over the windows, one dot a sample. Of many "
+        "boots those of the first block are shown and those that had trouble.",
+        "Horizontal bars, one a boot, each divided into start, warm-up, windows and end, in "
+        "seconds since the boot's start.",
         data,
         (WIDE, 0.9 + _ROW_IN * max(len(boots), 2) + (1.3 if clocks else 0)),
         draw_timeline,
@@ -99,14 +101,20 @@ def _spans(run: Run, boot: Boot) -> Iterator[_Cells]:
     zero = boot.started.clock.monotonic_ns
     ended = "" if boot.ended is None or boot.outcome == "completed" else boot.ended.cause
     cause = f"{boot.outcome}: {ended}" if ended else MISSING
-    answered = boot.healthy.after_ns if boot.healthy else 0
+    end = max(boot.ended_ns - zero, 0)
+    answered = boot.healthy.after_ns if boot.healthy else end
     yield _span(head, _START, "", (0, answered), MISSING, cause)
     if boot.warmed is not None:
         compiled = str(sum(boot.warmed.jit_lines))
         yield _span(head, _WARM, "", (answered, answered + boot.warmed.elapsed_ns), compiled)
+        answered += boot.warmed.elapsed_ns
+    last = answered
     for window in boot.windows:
         if window.ended is not None:
             yield from _window(head, window, window.ended, zero)
+            last = window.ended.start_ns + window.ended.report.wall_ns - zero
+    if end > last:
+        yield _span(head, _END, "", (last, end), MISSING)
 
 
 def _window(

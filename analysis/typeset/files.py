@@ -17,7 +17,7 @@ from analysis.comparing.against_published import published_verdicts
 from analysis.figures import render, study_figures
 from analysis.findings import parse
 from analysis.published import load_published
-from analysis.reading import read_run
+from analysis.streaming.large_run import read_run_in_batches
 from analysis.table import as_csv
 from analysis.typeset.provenance import cited_claims, findings_tex, provenance_tex
 from analysis.typeset.runs import newest_record, run_names, runs_tex
@@ -36,8 +36,8 @@ class PaperFiles:
     epoch: int
 
 
-def paper_files(root: Path, data: Path) -> PaperFiles:
-    """Everything generated that the paper's sources include.
+def paper_files(root: Path, data: Path, cache: Path) -> PaperFiles:
+    """Everything generated that the paper's sources include. `cache`: for large runs.
 
     ClaimError: the evidence cannot be read. FormatError: a finding without the form of one.
     ToolMissingError: matplotlib is not installed.
@@ -60,14 +60,16 @@ def paper_files(root: Path, data: Path) -> PaperFiles:
     }
     files = {GENERATED / f"{name}.tex": text for name, text in texts.items()}
     files[CLAIMS_TEX] = claims_tex(evaluation.values, published)
-    return PaperFiles(files | _figures(evaluation, data), newest_record(evaluation.runs))
+    return PaperFiles(files | _figures(evaluation, data, cache), newest_record(evaluation.runs))
 
 
-def _figures(evaluation: Evaluation, data: Path) -> dict[Path, bytes]:
+def _figures(evaluation: Evaluation, data: Path, cache: Path) -> dict[Path, bytes]:
     """Each study's figures with their data, generated/figures/<study>/<name>.pdf and .csv."""
     files = {}
     for study in evaluation.studies.values():
-        runs = [read_run(RunDirectory(data / run_id)) for run_id in sorted(study.runs)]
+        runs = [
+            read_run_in_batches(RunDirectory(data / run_id), cache) for run_id in sorted(study.runs)
+        ]
         for figure in study_figures(runs):
             stem = GENERATED / "figures" / study.id / figure.name
             files[stem.with_suffix(".pdf")] = render(figure, "pdf")

@@ -6,7 +6,8 @@ import click
 
 from analysis.figures import study_figures
 from analysis.figures.files import write_figures
-from analysis.reading import read_run, sealed_runs
+from analysis.reading import sealed_runs
+from analysis.streaming.large_run import read_run_in_batches
 from kit.heartbeat import heartbeat
 from kit.options import find_records, home, json_option
 from kit.output import print_json, print_table, say
@@ -29,10 +30,10 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     """
     here = home()
     with heartbeat(say, "reading the records"):
-        runs = [read_run(find_records(here, name)) for name in names]
+        directories = [find_records(here, name) for name in names] or list(sealed_runs(here.data))
+        runs = [read_run_in_batches(directory, here.cache) for directory in directories]
         if not names:
-            found = [read_run(directory) for directory in sealed_runs(here.data)]
-            runs = [run for run in found if not run.started.synthetic]
+            runs = [run for run in runs if not run.started.synthetic]
     if not runs:
         raise UnknownRunError(f"no sealed run in {here.data}", remedy="kit reproduce makes one")
     drawn = []

@@ -27,7 +27,7 @@ def command(as_json: bool) -> None:
     here = home()
     require_tex()
     with heartbeat(say, "evaluating claims and drawing figures"):
-        made = paper_files(here.root, here.data)
+        made = paper_files(here.root, here.data, here.cache)
     for name, data in made.files.items():
         path = here.root / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -138,13 +138,24 @@ def test_step_gaps_reach_from_the_least_to_the_greatest(
 
 def test_the_timeline_keeps_what_went_wrong(figures: dict[str, Figure]) -> None:
     rows = rows_of(figures["timeline"].data)
-    assert {r["what"] for r in rows} == {"start", "warm-up", "window", "void window", "SM clock"}
+    kinds = {"start", "warm-up", "window", "void window", "end", "SM clock"}
+    assert {r["what"] for r in rows} == kinds
     notes = {r["note"] for r in rows}
     assert "interrupted: the harness died" in notes
     assert "failed: the engine ran out of memory" in notes
     assert [r["clock_mhz"] for r in rows if r["what"] == "SM clock"][:3] == [1980, None, 1755]
     labels = [tick.get_text() for tick in _drawn(figures["timeline"]).axes[0].get_yticklabels()]
     assert labels == list(grouped(rows, "boot"))
+
+
+def test_a_boot_ends_where_its_journal_says(run: Run, figures: dict[str, Figure]) -> None:
+    rows = rows_of(figures["timeline"].data)
+    for boot in run.boots:
+        mine = [r for r in rows if r["boot"] == boot.started.boot and r["what"] != "SM clock"]
+        end = (boot.ended_ns - boot.started.clock.monotonic_ns) / 1e9
+        assert max(r["to_s"] for r in mine) >= end - 1e-3
+        if boot.outcome == "failed":
+            assert [r["what"] for r in mine] == ["start"]
 
 
 def test_calibration_shows_the_recorded_errors(run: Run, figures: dict[str, Figure]) -> None:

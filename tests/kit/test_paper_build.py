@@ -55,7 +55,7 @@ def _write(root: Path, made: PaperFiles) -> None:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     root = _copy(tmp_path_factory.mktemp("project"))
-    made = paper_files(root, DATA)
+    made = paper_files(root, DATA, root / "cache")
     _write(root, made)
     return Project(root, made)
 
@@ -148,7 +148,7 @@ def test_the_same_bytes_again(
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
     again = build_pdf(project.main, project.root / "elsewhere", project.made.epoch)
     assert again.pdf.read_bytes() == built.pdf.read_bytes()
-    assert paper_files(project.root, DATA).files == project.made.files
+    assert paper_files(project.root, DATA, project.root / "cache").files == project.made.files
     assert str(project.root).encode() not in _objects(built.pdf)
 
 
