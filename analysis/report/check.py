@@ -27,7 +27,7 @@ def commands(
     found = [
         Command(
             f"kit report {where if synthetic else first}",
-            "makes this page again from the records, byte for byte the same",
+            "makes this page again from the records, with the same libraries byte for byte",
         ),
         Command(
             f"sha256sum {where}/seal.json",

@@ -64,7 +64,7 @@ def _meant(here: Home, name: str) -> Iterator[RunDirectory]:
     run = find_records(here, name)
     if not run.is_sealed:
         raise UnknownRunError(
-            f"run {run.path.name} is not sealed: nothing is compared with it yet",
+            f"run {run.path.name} is not sealed: it has not ended",
             f"kit reproduce --run {run.path.name} brings it to its end",
         )
     yield run

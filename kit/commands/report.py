@@ -18,12 +18,13 @@ from analysis.figures.figure import Figure
 from analysis.figures.rendering import render
 from analysis.findings import Finding, parse
 from analysis.published import load_published
-from analysis.reading import Run, sealed_runs
+from analysis.reading import Run
 from analysis.report.build import Material, build, strata
 from analysis.streaming.large_run import read_run_in_batches
+from kit.commands.named_runs import named_runs, sealed_here
 from kit.heartbeat import heartbeat
 from kit.home import Home
-from kit.options import find_records, home, json_option
+from kit.options import home, json_option
 from kit.output import print_json, say
 from records.errors import FormatError, ToolMissingError, UnknownRunError
 from records.run_directory import RunDirectory
@@ -39,10 +40,10 @@ _FINDINGS = Path("paper") / "findings"
 def command(names: tuple[str, ...], out: str | None, show: bool, as_json: bool) -> None:
     """Write one self-contained HTML page: verdicts, figures, tables, traces, findings.
 
-    RUN is a run's id or its beginning, of the records or of `make demo`, or a path to one; default:
-    every sealed run here that is not synthetic. The page asks nothing of any network, and the same
-    records give the same bytes. A synthetic run says so everywhere on its page, which is then
-    build/demo/report.html.
+    RUN is a run's id or its beginning, of the records or of `make demo`, or a path to one or to a
+    directory of them; default: every sealed run here that is not synthetic. The page asks nothing
+    of any network, and the same records give the same bytes. A synthetic run says so everywhere on
+    its page, which is then build/demo/report.html.
 
     \b
     Example:
@@ -96,26 +97,15 @@ def command(names: tuple[str, ...], out: str | None, show: bool, as_json: bool) 
 
 
 def _sealed(here: Home, names: Sequence[str]) -> list[RunDirectory]:
+    """The runs that are named, of the records or of the demo's, which lie apart from them."""
     if not names:
-        return list(sealed_runs(here.data))
-    found = [_find(here, name) for name in names]
-    for one in found:
-        if not one.is_sealed:
-            raise UnknownRunError(
-                f"run {one.path.name} is not sealed: it has not ended",
-                remedy=f"kit reproduce --run {one.path.name}",
-            )
-    return found
-
-
-def _find(here: Home, name: str) -> RunDirectory:
-    """A run of the records, or of the demo's, which lie apart from them."""
+        return list(sealed_here(here).values())
     try:
-        return find_records(here, name)
+        return list(named_runs(here, names).values())
     except UnknownRunError:
         demo = replace(here, data=here.out / "demo" / "records")
         with suppress(UnknownRunError):
-            return find_records(demo, name)
+            return list(named_runs(demo, names).values())
         raise
 
 
