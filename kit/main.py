@@ -8,6 +8,7 @@ leaves its traceback in logs/last-error.txt.
 from __future__ import annotations
 
 import importlib
+import keyword
 import os
 import select
 import sys
@@ -50,6 +51,7 @@ VERBS = {
     "trace": "From a claim down to its records, or from a record up.",
     "finding": "Write or retract a finding.",
     "export": "Runs as Parquet, CSV, RO-Crate, in-toto statement, Zenodo metadata.",
+    "import": "Files of other benchmark tools under this kit's definitions.",
     "compare-definitions": "Every tool's latency metrics, from the same records.",
     "version": "The version of this kit.",
 }
@@ -90,7 +92,9 @@ class Verbs(click.Group):
         """The module's `command`."""
         if cmd_name not in VERBS:
             return None
-        module = importlib.import_module(f"kit.commands.{cmd_name.replace('-', '_')}")
+        name = cmd_name.replace("-", "_")
+        name += "_" if keyword.iskeyword(name) else ""
+        module = importlib.import_module(f"kit.commands.{name}")
         command: click.Command = module.command
         return command
 

@@ -96,6 +96,7 @@ def _window_row(run: Run, boot: Boot, window: MeasuredWindow) -> _Cells:
         "position": planned.position if planned else None,
         "boot_outcome": boot.outcome,
         "concurrency": window.window.load.concurrency,
+        "client": window.window.client,
         "usable": window in boot.usable_windows,
         "void_reasons": "; ".join(window.void),
         "server_age_ns": window.started.server_age_ns,

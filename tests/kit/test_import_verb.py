@@ -1,0 +1,36 @@
+"""`kit import`: foreign files from the command line; nothing of them reaches the records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kit.main import main
+from records.errors import ForeignFileError
+
+FILES = Path(__file__).parents[1] / "fixtures" / "foreign"
+
+
+@pytest.mark.parametrize(
+    "argv", [["vllm-bench", str(FILES / "vllm-bench.json")], ["aiperf", str(FILES / "aiperf")]]
+)
+def test_tables_and_json(argv, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("KIT_DATA", str(tmp_path / "data"))
+    assert main(["import", *argv, "--definitions"]) == 0
+    text = capsys.readouterr().out
+    assert "FOREIGN" in text
+    assert "tpot.n-k1" in text
+    assert main(["import", *argv, "--definitions", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["foreign"] is True
+    assert [table["name"] for table in told["tables"]] == ["contents", "definitions"]
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_file_of_another_form_ends_with_its_own_code(tmp_path, capsys):
+    path = tmp_path / "x.json"
+    path.write_text("{}")
+    assert main(["import", "vllm-bench", str(path)]) == ForeignFileError.exit_code
+    assert "--save-detailed" in capsys.readouterr().err
