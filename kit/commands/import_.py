@@ -38,7 +38,7 @@ def _definitions_option(function: F) -> F:
 
 
 @command.command("vllm-bench")
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @_definitions_option
 @json_option
 def vllm_bench(file: Path, definitions: bool, as_json: bool) -> None:
@@ -50,11 +50,11 @@ def vllm_bench(file: Path, definitions: bool, as_json: bool) -> None:
     """
     from analysis.importing.vllm_bench import read_vllm_bench
 
-    _show(read_vllm_bench(file), definitions, as_json)
+    _show(read_vllm_bench(_there(file)), definitions, as_json)
 
 
 @command.command("aiperf")
-@click.argument("path", type=click.Path(path_type=Path, exists=True))
+@click.argument("path", type=click.Path(path_type=Path))
 @_definitions_option
 @json_option
 def aiperf(path: Path, definitions: bool, as_json: bool) -> None:
@@ -68,7 +68,13 @@ def aiperf(path: Path, definitions: bool, as_json: bool) -> None:
     """
     from analysis.importing.aiperf import read_aiperf
 
-    _show(read_aiperf(path), definitions, as_json)
+    _show(read_aiperf(_there(path)), definitions, as_json)
+
+
+def _there(path: Path) -> Path:
+    if not path.exists():
+        raise click.BadParameter(f"{path} does not exist")
+    return path
 
 
 def _show(run: ForeignRun, definitions: bool, as_json: bool) -> None:

@@ -31,6 +31,7 @@ def test_tables_and_json(argv, tmp_path, monkeypatch, capsys):
 
 def test_a_file_of_another_form_ends_with_its_own_code(tmp_path, capsys):
     path = tmp_path / "x.json"
+    assert main(["import", "vllm-bench", str(path)]) == 2
     path.write_text("{}")
     assert main(["import", "vllm-bench", str(path)]) == ForeignFileError.exit_code
     assert "--save-detailed" in capsys.readouterr().err
