@@ -122,7 +122,8 @@ def verify_images(
     """Walk index, manifests and configurations at the registry, and compare with the lock.
 
     A moved tag, other bytes under a digest, or a platform that differs is refused with what was
-    got and what was wanted. With HOST: the image there, and the containers that run it.
+    got and what was wanted (exit 62); an entry that is not resolved yet has its index compared
+    and ends with 63. With HOST: the image there, and the containers that run it.
 
     \b
     Example:
@@ -145,6 +146,8 @@ def verify_images(
     for one in [name] if name else list(lock.images):
         image = lock.image(one)
         where = mirror or image.registry
+        if not image.resolved:
+            say(f"{one}: not resolved in the lock yet: index and tag alone can be compared")
         with registry_at(where, os.environ, say) as registry:
             found = verify(image, registry)
         rows += [

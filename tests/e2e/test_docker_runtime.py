@@ -174,7 +174,7 @@ def bench(services: Bench, tmp_path: Path) -> Iterator[Bench]:
 @pytest.fixture
 def slow(bench: Bench) -> Bench:
     """Windows of several seconds, so that a fault finds one open."""
-    bench.plan.write_text(plan_text(requests=12))
+    bench.plan.write_text(plan_text(requests=8))
     return bench
 
 

@@ -132,7 +132,7 @@ def test_two_addresses_of_one_machine_are_two_hosts_in_the_records(
 def test_a_detached_run_is_seen_followed_attached_to_and_stopped(
     sshd: Sshd, slow: SshKit, user_home: Path
 ) -> None:
-    slow.plan.write_text(tiny_plan(requests=20))
+    slow.plan.write_text(tiny_plan(requests=14))
     host = ("--host", name_of(sshd))
     begun = slow.call("run", "--plan", str(slow.plan), "--detach", "--accept-new", *host)
     assert begun.returncode == 0, begun.stderr

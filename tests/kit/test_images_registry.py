@@ -306,6 +306,9 @@ def test_lock_and_verify_as_a_user_types_them(
     write_image_lock(path, ImageLock(1, {"one": unresolved(service.name, image)}))
     at = ("--lock", str(path))
     assert main(["images", "verify", *at]) == UnresolvedImageError.exit_code
+    told = capsys.readouterr().err
+    assert "one: not resolved in the lock yet" in told
+    assert "try: kit images lock" in told
     assert main(["images", "lock", *at, "--json"]) == 0
     resolved = read_image_lock(path).image("one")
     assert resolved.resolved
