@@ -44,6 +44,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
         shown = repository.show(run.directory.events)
         plan = scan.started.plan
         concurrency = {window.id: window.load.concurrency for window in plan.windows}
+        by_peer = {window.id for window in plan.windows if window.by_peer}
         calibrated: dict[int, str] = {}
         for event in scan.events:
             value = event.value
@@ -65,6 +66,8 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
                     yield ABSENT.at(shown, event.line, message, got, str(want))
             elif isinstance(value, WindowEnded):
                 stamps = calibrated.get(concurrency.get(value.window, 0), value.report.stamps)
+                if value.window in by_peer:  # it is calibrated by the kit's window beside it
+                    stamps = "user"
                 if value.report.stamps != stamps:
                     message = f"boot {value.boot}, window {value.window}: {OTHER_STAMPS.title}"
                     got = f"stamps by {value.report.stamps}"
