@@ -7,5 +7,6 @@ holds all that it shows.
 from analysis.figures.figure import FORMS, Figure, Form
 from analysis.figures.rendering import render
 from analysis.figures.study import study_figures
+from analysis.figures.verdicts import verdicts_figure
 
-__all__ = ["FORMS", "Figure", "Form", "render", "study_figures"]
+__all__ = ["FORMS", "Figure", "Form", "render", "study_figures", "verdicts_figure"]
