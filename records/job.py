@@ -9,7 +9,18 @@ from dataclasses import dataclass
 
 from records.cache_listing import CacheBinding
 from records.digest import Digest
+from records.image_digests import ImageDigests
 from records.plan import Plan, require_blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Sif:
+    """An image file of Apptainer. `image`: what it was built of, `registry` where from."""
+
+    path: str
+    digest: Digest
+    image: ImageDigests
+    registry: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +31,8 @@ class EngineOnHost:
     (for vLLM: python -m vllm.entrypoints.openai.api_server). `site_directories`: what the binding
     digest is taken over. `runtime`: "wheels" (installed
     from the lock alone), "installed" (somebody else's packages are among them), "docker" (an image,
-    unmodified), or "reference" for the synthetic engine. `attestation`: with "docker", the
+    unmodified), "apptainer" (the same as one file: `sif`),
+    or "reference" for the synthetic engine. `attestation`: with "docker", the
     directory in which the harness asks what it runs in.
     """
 
@@ -31,6 +43,7 @@ class EngineOnHost:
     lock: str
     lock_digest: Digest
     attestation: str = ""
+    sif: Sif | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,9 @@ class EngineBound:
     """What the engine is, bound by digest, at `phase` "before" or "after" the boots.
 
     runtime "wheels": `digest` covers the RECORD of every installed distribution, as told in
-    remote/binding.py, `lock_digest` the lock it was installed from.
+    remote/binding.py, `lock_digest` the lock it was installed from. "docker" and "apptainer":
+    `digest` is the image's index, `lock_digest` the image lock; of an image file of Apptainer the
+    facts hold its own digest, `sif_digest`, beside.
     """
 
     TYPE: ClassVar[str] = "engine.bound"

@@ -34,6 +34,7 @@ from remote import compile_cache, leftover, spot_notice
 from remote.binding import bind_engine, bind_models
 from remote.boot import BootIdentity, run_boot
 from remote.calibration import calibrate
+from remote.container import apptainer
 from remote.container.attestation import ask, reason_from_outside
 from remote.context import Context
 from remote.engine.adapter import Adapter
@@ -245,6 +246,8 @@ def _bind(context: Context, phase: str) -> None:
     elif engine.runtime == "docker":
         bound = ask(engine, phase, context.say)
         bound = replace(bound, facts=context.redact_value(bound.facts))
+    elif engine.runtime == apptainer.RUNTIME:
+        bound = apptainer.bind(engine, phase)
     else:
         bound = bind_engine(engine, phase)
     context.record(bound)

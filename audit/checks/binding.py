@@ -80,6 +80,9 @@ INSTALLED = Code(
 )
 
 
+_IMAGES = ("apptainer", "docker")
+
+
 def check(repository: RepositoryView) -> Iterator[Finding]:
     """Hold the bindings of each run against each other and against images/."""
     for run, scan in repository.readable():
@@ -164,7 +167,7 @@ def _installed(repository: RepositoryView, shown: str, engines: list[Event]) -> 
     """Each binding against what is known of its lock, where anything is."""
     for event in engines:
         bound = event.value
-        if bound.runtime == "docker":
+        if bound.runtime in _IMAGES:
             continue
         path = repository.root / "images" / f"{bound.lock.removesuffix('.lock')}.binding.json"
         known = [_binding_digest(data, str(bound.lock_digest)) for data in _versions(path)]
@@ -187,7 +190,7 @@ def _image(repository: RepositoryView, shown: str, engines: list[Event]) -> Iter
     """Each binding of a container against the lock that it names; that lock missing is BIND04."""
     for event in engines:
         bound = event.value
-        if bound.runtime != "docker":
+        if bound.runtime not in _IMAGES:
             continue
         versions = _versions(repository.root / "images" / bound.lock)
         data = next((d for d in versions if Digest.of(d) == bound.lock_digest), None)
@@ -196,6 +199,8 @@ def _image(repository: RepositoryView, shown: str, engines: list[Event]) -> Iter
         facts = bound.facts
         names = ("index_digest", "manifest_digest", "image_id", "container_image")
         index, manifest, image, container = (str(facts.get(name)) for name in names)
+        if bound.runtime == "apptainer":  # a file, which has no container to ask
+            container = image
         # containerd's store calls an image by its manifest or index, the classic one by its id
         fits = any(
             (index, manifest) == locked[:2] and image in locked for locked in _locked_images(data)

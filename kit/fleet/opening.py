@@ -43,7 +43,7 @@ def fleet_of(
     new: bool,
     blocks: tuple[int, ...],
     resume: Job | None,
-    docker: DockerChoice | None,  # noqa: ARG001
+    docker: DockerChoice | None,
 ) -> SlurmFleet | None:
     """The plan on this host where that is a fleet; None where it is one machine."""
     if parse(host.name) is None:
@@ -52,4 +52,4 @@ def fleet_of(
     from kit.slurm.slurm_fleet import SlurmFleet
 
     assert isinstance(host, SlurmHost)  # noqa: S101 - the only kind that open_fleet opens
-    return SlurmFleet(home, host, plan, say, new=new, blocks=blocks, resume=resume)
+    return SlurmFleet(home, host, plan, say, new=new, blocks=blocks, resume=resume, docker=docker)

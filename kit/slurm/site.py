@@ -25,7 +25,7 @@ from records.decode import from_object
 from records.errors import FormatError, PlanError
 
 FILE_NAME = "KIT_SLURM"
-_APPTAINER = "apptainer"
+_CONTAINERS = ("", "apptainer", "singularity")  # the same program under its former name
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class SlurmSite:
     constraint: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.container not in ("", _APPTAINER):
-            raise FormatError(f"container {self.container!r} is not {_APPTAINER!r}")
+        if self.container not in _CONTAINERS:
+            raise FormatError(f"container {self.container!r} is not among {_CONTAINERS[1:]}")
         if not self.scratch:
             raise FormatError("scratch names no directory")
         for name in ("notice_s", "time_factor", "poll_s"):

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from kit import engine_setup, prompt_files
 from kit.campaign import Outcome, Share
+from kit.docker.choice import DockerChoice
+from kit.engine_setup import EngineSetup
 from kit.fleet.address import spoken
 from kit.fleet.carry_out import failed, tell
 from kit.follow import Ending, Watch
@@ -31,12 +33,20 @@ from kit.launch import (
 )
 from kit.mirror import refresh_jobs, refresh_run
 from kit.reproduce import Reproduced, bring_home
+from kit.slurm import apptainer
 from kit.slurm.cluster_host import SlurmHost, Task, stop_note, task_note
 from kit.slurm.study import Part, parts
 from kit.slurm.submission import gpus, sbatch_argv, script
 from records import canonical
 from records.decode import to_object
-from records.errors import BootsFailedError, InterruptedRunError, KitError, SchedulerError
+from records.digest import Digest
+from records.errors import (
+    BootsFailedError,
+    InterruptedRunError,
+    KitError,
+    ProvisionError,
+    SchedulerError,
+)
 from records.job import Job
 from records.plan import Plan
 from records.run_directory import RunDirectory
@@ -61,7 +71,8 @@ class _Live:
 
 
 class SlurmFleet:
-    """One cluster and one plan. `resume`: go on with exactly this run."""
+    """One cluster and one plan. `resume`: go on with exactly this run. `docker`: the
+    image, to run as a file of Apptainer."""
 
     def __init__(
         self,
@@ -73,6 +84,7 @@ class SlurmFleet:
         new: bool = False,
         blocks: tuple[int, ...] = (),
         resume: Job | None = None,
+        docker: DockerChoice | None = None,
     ) -> None:
         self._home = home
         self._host = host
@@ -81,6 +93,7 @@ class SlurmFleet:
         self._new = new
         self._blocks = blocks or tuple(range(1, plan.blocks + 1))
         self._resume = resume
+        self._docker = docker
         self._live: list[_Live] = []
         self._ended: list[Outcome] = []
         self._away_since = 0.0
@@ -169,7 +182,7 @@ class SlurmFleet:
         archive, digest = build_harness(self._home)
         harness = bring_harness(self._home, self._host, archive)
         self._say(f"harness {digest}")
-        setup = engine_setup.set_up(self._home, self._host, self._plan, harness, digest, self._say)
+        setup = self._engine(harness, digest)
         tasks, made = {}, []
         for part in todo:
             job = self._job(part, setup)
@@ -200,13 +213,29 @@ class SlurmFleet:
             self._say(f"[block {part.block}] run {job.run_id}")
             self._watch(self._share(part), job, Task(self._host, task, stop_note(note)))
 
-    def _job(self, part: Part, setup: engine_setup.EngineSetup) -> Job:
+    def _engine(self, harness: Path, digest: Digest) -> EngineSetup:
+        if self._docker is None:
+            return engine_setup.set_up(
+                self._home, self._host, self._plan, harness, digest, self._say
+            )
+        if not self._host.site.container:
+            raise ProvisionError(
+                f"plan {self._plan.id} runs in an image, and the site names no way to",
+                'container = "apptainer" in slurm.toml, or --runtime wheels',
+            )
+        return apptainer.set_up(
+            self._home, self._host, self._plan, self._docker, harness, self._say
+        )
+
+    def _job(self, part: Part, setup: EngineSetup) -> Job:
         there, here = self._host.home(self._home), self._host.mirror(self._home)
         if part.old is not None:
             require_intact(RunDirectory(here.run(part.old.run_id)).events)
         now = datetime.datetime.now(datetime.timezone.utc)
         run_id = part.old.run_id if part.old else new_run_id(self._plan, now)
         job = make_job(self._home, self._host, self._plan, run_id, setup, (part.block,))
+        words = (p.replace(apptainer.SCRATCH_WORD, job.scratch) for p in job.engine.launcher)
+        job = replace(job, engine=replace(job.engine, launcher=tuple(words)))
         if part.old is not None:
             job = replace(job, blocks=part.old.blocks)
         path = here.job(run_id)

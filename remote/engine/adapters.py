@@ -6,7 +6,9 @@ Invariant: an engine is one entry here and one module beside it; nothing else kn
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+from remote.container import apptainer
 from remote.engine import log, metrics
 from remote.engine.adapter import Adapter, EngineSpec
 from remote.engine.vllm import VLLM
@@ -49,6 +51,7 @@ REFERENCE = Adapter(
 )
 
 ADAPTERS: Mapping[str, Adapter] = {
+    "apptainer": replace(VLLM, environment=apptainer.environment),
     "docker": VLLM,
     "installed": VLLM,
     "reference": REFERENCE,

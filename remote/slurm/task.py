@@ -17,7 +17,7 @@ from pathlib import Path
 from records import canonical
 from records.decode import from_object, to_object
 from records.errors import FormatError, HostUnfitError, InterruptedRunError, RunBusyError
-from records.job import Job
+from records.job import EngineOnHost, Job
 from records.slurm_array import SlurmArray, SlurmTask
 from remote import run
 from remote.slurm import report, shared_disk
@@ -90,14 +90,21 @@ def scratch_of(candidates: Iterable[str], environ: Mapping[str, str]) -> Path:
 
 def placed(job: Job, scratch: Path, environ: Mapping[str, str]) -> Job:
     """The job on this node: its scratch, the node's salted id, the names to keep out."""
-    user = environ.get("SLURM_JOB_USER", "user")
+    place = str(scratch / f"spec-fp8-kit-{environ.get('SLURM_JOB_USER', 'user')}" / job.run_id)
     names = {environ.get(name, "") for name in ("SLURMD_NODENAME", "SLURM_SUBMIT_HOST")}
     return replace(
         job,
-        scratch=str(scratch / f"spec-fp8-kit-{user}" / job.run_id),
+        scratch=place,
+        engine=_moved(job.engine, job.scratch, place),
         place=node_id(job.host_salt, environ),
         private_names=tuple(sorted({*job.private_names, *names} - {"", "localhost"})),
     )
+
+
+def _moved(engine: EngineOnHost, before: str, after: str) -> EngineOnHost:
+    """An image file's command binds the scratch that the engine may write to."""
+    launcher = tuple(part.replace(before, after) for part in engine.launcher)
+    return replace(engine, launcher=launcher)
 
 
 def _job(task: SlurmTask) -> Job:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +16,7 @@ from sshd import Sshd, wait_for
 
 from kit.launch import read_job
 from records import schema
+from records.digest import Digest
 from records.errors import HostsFailedError
 from records.run_directory import RunDirectory
 
@@ -152,7 +155,62 @@ def test_a_node_killed_a_task_preempted_one_cancelled(slurm: Slurm, kit: SshKit)
     assert tables
 
 
-def test_seen_stopped_and_gone_on_with_like_any_host(slurm: Slurm, kit: SshKit) -> None:
+# Stands for apptainer, which a test cannot install: takes the same words, and runs what it is to
+# run in an image file on the node itself.
+APPTAINER = """\
+#!{python}
+import json, os, sys
+verb, *rest = sys.argv[1:]
+if verb == "--version":
+    print("apptainer version 1.3.4")
+elif verb == "pull":
+    assert rest[0] == "--force"
+    open(rest[1], "w").write(rest[2])
+elif verb == "inspect":
+    label = "org.label-schema.usage.singularity.deffile.from"
+    built_of = open(rest[1]).read().removeprefix("docker://")
+    print(json.dumps(dict(data=dict(attributes=dict(labels={{label: built_of}})))))
+else:
+    assert (verb, rest[0]) == ("exec", "--no-home")
+    command = [word for word in rest if not word.startswith("--bind=")][2:]
+    os.execvp(command[0], command)
+"""
+PLATFORM = {
+    "manifest_digest": f"sha256:{'2' * 64}",
+    "image_id": f"sha256:{'3' * 64}",
+    "layers_bytes": 1,
+    "layer_count": 1,
+    "requires_cuda": "",
+}
+IMAGE = {
+    "registry": "registry.example",
+    "repository": "demo/engine",
+    "released_as": "v1",
+    "index_digest": f"sha256:{'1' * 64}",
+    "resolved": True,
+    "platforms": {"linux/amd64": PLATFORM},
+    "python": sys.executable,
+}
+
+
+@pytest.fixture
+def in_image(kit: SshKit, tmp_path: Path) -> SshKit:
+    """The same user, at a site whose nodes run images as files."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "apptainer").write_text(APPTAINER.format(python=sys.executable))
+    (tools / "apptainer").chmod(0o755)
+    lock = tmp_path / "images.lock.json"
+    lock.write_text(json.dumps({"format": 1, "images": {"demo": IMAGE}}))
+    with Path(kit.extra["KIT_SLURM"]).open("a") as site:
+        site.write('container = "apptainer"\n')
+    kit.extra |= {"PATH": f"{tools}:{os.environ['PATH']}", "KIT_IMAGE_LOCK": str(lock)}
+    kit.extra["KIT_RUNTIME"] = "docker"
+    return kit
+
+
+def test_in_an_image_file_seen_stopped_and_gone_on_with(slurm: Slurm, in_image: SshKit) -> None:
+    kit = in_image
     kit.plan.write_text(tiny_plan(blocks=3, requests=6))
     plan = ("--plan", str(kit.plan), "--blocks", "1,2")
     begun = kit.call("run", *plan, *FLEET, "--detach", "--json")
@@ -176,6 +234,17 @@ def test_seen_stopped_and_gone_on_with_like_any_host(slurm: Slurm, kit: SshKit) 
     runs = {run.path.name: outcomes(run) for run in kit.fetched()}
     assert runs[first] == ["interrupted", "completed", "completed"]
     assert runs[second] == ["completed", "completed"]
+    for run in kit.fetched():
+        events = [envelope.event for envelope in run.read()]
+        bound = {e.digest for e in events if isinstance(e, schema.EngineBound)}
+        assert [str(digest) for digest in bound] == [IMAGE["index_digest"]]
+        facts = next(e.facts for e in events if isinstance(e, schema.EngineBound))
+        built_of = f"registry.example/demo/engine@{IMAGE['index_digest']}"
+        assert facts["built_of"] == built_of
+        assert facts["sif_digest"] == str(Digest.of(f"docker://{built_of}".encode()))
+        argv = next(e.argv for e in events if isinstance(e, schema.BootStarted))
+        assert argv[:3] == ("apptainer", "exec", "--no-home")
+        assert "--bind=<scratch>:<scratch>" in argv
     fetched = json.loads(kit.call("fetch-records", *FLEET, "--json").stdout)
     assert [f["new_bytes"] for f in fetched] == [0, 0]
 

@@ -140,7 +140,7 @@ def test_answers_of_another_form(text: str) -> None:
     [
         "gres = 1",
         "colour = 'x'",
-        "container = 'singularity'",
+        "container = 'docker'",
         "poll_s = 0",
         "[constraint]\nh100 = 'x'",
         "not toml",
