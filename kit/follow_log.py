@@ -51,7 +51,7 @@ def harness_error(
     `resumes`: what to type next where the process itself named nothing.
     """
     classes = {cls.exit_code: cls for cls in _subclasses(KitError)}
-    message, remedy = _last_error(log)
+    message, remedy = last_error(log)
     if message and status in classes:
         return classes[status](f"{what}: {message}", remedy or resumes)
     if status == 0:
@@ -62,8 +62,8 @@ def harness_error(
     return KitError(f"{what}: the harness ended with status {status}:\n{last}", f"read {log_name}")
 
 
-def _last_error(log: str) -> tuple[str, str]:
-    """The last `error: …` block and its `  try: …` line."""
+def last_error(log: str) -> tuple[str, str]:
+    """The last `error: …` block and its `  try: …` line; "" where there is none."""
     start = log.rfind("\nerror: ")
     block = log[start + 1 :] if start >= 0 else log
     if not block.startswith("error: "):

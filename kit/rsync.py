@@ -75,8 +75,11 @@ def fetch(options: Path, source: Path, target: Path) -> None:
 
 
 def put(options: Path, source: Path, target: Path) -> None:
-    """Make the directory `target` there equal `source` here. Errors as `_copy`."""
-    _copy(options, ["--mkpath", f"{source}/", f"{_ALIAS}:{target}/"])
+    """Make the directory `target` there, which exists, equal `source` here. Errors as `_copy`.
+
+    Not --mkpath: the host's rsync may be older than 3.2.3, which brought it.
+    """
+    _copy(options, [f"{source}/", f"{_ALIAS}:{target}/"])
 
 
 def _copy(options: Path, paths: Sequence[str]) -> None:

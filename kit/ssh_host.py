@@ -162,6 +162,9 @@ class SshHost:
     def put(self, source: Path, target: Path) -> None:
         """A file by SFTP unless the same bytes are there; a tree by rsync, or by SFTP without."""
         if source.is_dir() and self.has_rsync():
+            made = self.run(("mkdir", "-p", "--", str(target)))
+            if made.status != 0:
+                raise self._not_written(target, OSError(made.stderr.strip()))
             self._by_rsync(lambda options: rsync.put(options, source, target))
             return
         if source.is_file() and self._has(source, target):

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from kit.follow import duration
+from kit.follow_log import last_error
 from kit.home import Home
 from kit.host import Host
 from kit.launch import is_under_way, resume_command
@@ -79,8 +80,15 @@ def _told(here: Home, host: Host, run: RunDirectory) -> dict[str, Any]:
         "failed": state.failed,
         "left_s": state.left_s(host.monotonic_ns()) if under_way else None,
         "failures": state.failures,
+        "error": "" if under_way or run.is_sealed else _error(host.mirror(here), run.path.name),
         "void_windows": {name: list(reasons) for name, reasons in state.voids.items()},
     }
+
+
+def _error(seen: Home, run_id: str) -> str:
+    """What the harness that is gone said last of why."""
+    log = seen.log(run_id)
+    return last_error(log.read_text("utf-8", "replace"))[0] if log.is_file() else ""
 
 
 def _word(run: RunDirectory, state: RunState, *, under_way: bool) -> str:
@@ -100,6 +108,8 @@ def _details(seen: Home, told: dict[str, Any], host: Host) -> None:
         click.echo(f"\n{boot}: {cause}")
     for window, reasons in told["void_windows"].items():
         click.echo(f"\n{window} is void: {'; '.join(reasons)}")
+    if told["error"]:
+        click.echo(f"\nthe harness ended: {told['error']}")
     if told["state"] == "interrupted":
         say(f"resume it: {resume_command(host, told['run_id'])}")
     say(f"log of the harness: {seen.log(told['run_id'])}")

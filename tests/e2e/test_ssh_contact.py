@@ -261,6 +261,30 @@ def test_trees_travel_both_ways(host: SshHost, tmp_path: Path, with_rsync: bool)
     assert (back / "link").is_symlink()
 
 
+def test_an_old_rsync_on_the_host_does(
+    tmp_path: Path, user_home: Path, kit: SshKit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ubuntu 20.04 has 3.1.3, which knows no --mkpath."""
+    monkeypatch.setenv("HOME", str(kit.user_home))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    old = tmp_path / "bin" / "rsync"
+    old.parent.mkdir()
+    old.write_text(
+        '#!/bin/sh\ncase "$*" in *--mkpath*) echo "--mkpath: unknown option" >&2; exit 1;; esac\n'
+        f'exec {program("rsync")} "$@"\n'
+    )
+    old.chmod(0o755)
+    path = f"{old.parent}:{os.environ['PATH']}"
+    with running(tmp_path / "host", user_home / ".ssh" / "id_ed25519.pub", PATH=path) as sshd:
+        meeting = Meeting(kit.home / "known_hosts", accept_new=True, ask=None, say=print)
+        host = SshHost(resolve(name_of(sshd), read_config()), meeting)
+        assert host.run(("sh", "-c", "command -v rsync")).stdout.strip() == str(old)
+        (tmp_path / "tree").mkdir()
+        (tmp_path / "tree" / "file").write_text("x")
+        host.put(tmp_path / "tree", tmp_path / "far" / "away")
+        assert (tmp_path / "far" / "away" / "file").read_text() == "x"
+
+
 def test_a_transfer_that_is_cut_goes_on(host: SshHost, sshd: Sshd, tmp_path: Path) -> None:
     source, target = tmp_path / "big", tmp_path / "copy"
     source.mkdir()

@@ -191,6 +191,7 @@ def test_ctrl_c_marks_the_boot_and_leaves_the_run_resumable(slow_kit: Kit) -> No
     assert outcomes(run) == ["interrupted"]
     status = slow_kit.call("status", "--json")
     assert json.loads(status.stdout)[0]["state"] == "interrupted"
+    assert "stopped by SIG" in json.loads(status.stdout)[0]["error"]
     assert slow_kit.reproduce().returncode == 0
 
 
