@@ -42,7 +42,7 @@ def command() -> None:
 @click.option("--glibc", default="", metavar="X.Y", help="The host's glibc, if FILE lacks it.")
 @click.option("--part-size", default="62.5MB", show_default=True, help="Size of a part.")
 @click.option(
-    "--cache", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
+    "--cache", type=click.Path(path_type=Path), metavar="DIR",
     help="A warm cache brought home from another host (harness.pyz pack --cache): it goes along.",
 )  # fmt: skip
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory to fill.")
