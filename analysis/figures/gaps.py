@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from analysis.definitions.columns import NS_PER_MS, ChunkColumns
 from analysis.figures.figure import Figure
 from analysis.figures.rows import Row, grouped, pairs, rows_of
 from analysis.figures.style import WIDE, looks
 from analysis.reading import RequestSource, Run
-from analysis.streaming.selection import Batch, Selection, linear
 from analysis.table import Column, Table, number, words
 
 if TYPE_CHECKING:
@@ -86,29 +85,58 @@ def _sources(runs: Sequence[Run]) -> dict[tuple[str, str], list[RequestSource]]:
 
 def _of_cell(window: str, arm: str, sources: Sequence[RequestSource]) -> Iterator[_Cells]:
     """The rows of one window and arm; its chunks are never held all at once."""
-    selection = Selection()
+    gaps = Distribution()
     sizes = np.zeros(1, dtype=np.int64)
-    for steady in _steady(sources):
-        selection.see((steady.gaps_ns() / NS_PER_MS, None))
-        counts = np.bincount(steady.chunk_tokens, minlength=sizes.size)
-        counts[: sizes.size] += sizes
-        sizes = counts
-    if selection.total:
-        points = linear(selection, _SHARES, weighted=False, again=lambda: _gaps(sources))
-        for share, point in zip(_SHARES, points, strict=True):
-            yield (window, arm, _GAP, number(point, 3), "ms", number(share, 2))
+    for source in sources:
+        for part in source.batches():
+            steady = part.for_latency
+            gaps.add(steady.gaps_ns())
+            counts = np.bincount(steady.chunk_tokens, minlength=sizes.size)
+            counts[: sizes.size] += sizes
+            sizes = counts
+    if gaps.total:
+        for share, point_us in zip(_SHARES, gaps.percentiles(_SHARES), strict=True):
+            yield (window, arm, _GAP, number(point_us / 1e3, 3), "ms", number(share, 2))
     for size, count in enumerate(sizes.tolist()):
         if count:
             share = number(100 * count / int(sizes.sum()), 2)
             yield (window, arm, _TOKENS, str(size), "tokens", share)
 
 
-def _steady(sources: Sequence[RequestSource]) -> Iterator[ChunkColumns]:
-    return (part.for_latency for source in sources for part in source.batches())
+class Distribution:
+    """Times counted by the microsecond, which is what the table shows; memory grows with their
+    range, never with their number.
+    """
 
+    def __init__(self) -> None:
+        self._values = np.zeros(0, dtype=np.int64)
+        self._counts = np.zeros(0, dtype=np.int64)
 
-def _gaps(sources: Sequence[RequestSource]) -> Iterator[Batch]:
-    return ((steady.gaps_ns() / NS_PER_MS, None) for steady in _steady(sources))
+    def add(self, times_ns: NDArray[np.int64]) -> None:
+        """Count these times, rounded to a microsecond."""
+        found, counts = np.unique((times_ns + 500) // 1000, return_counts=True)
+        values, places = np.unique(np.concatenate((self._values, found)), return_inverse=True)
+        weights = np.concatenate((self._counts, counts))
+        self._values = values
+        # bincount adds weights as doubles: whole numbers below 2**53 stay exact.
+        self._counts = np.bincount(places, weights, minlength=values.size).astype(np.int64)
+
+    @property
+    def total(self) -> int:
+        """How many times there are."""
+        return int(self._counts.sum())
+
+    def percentiles(self, shares: Sequence[float]) -> list[float]:
+        """In microseconds, linear between order statistics (Hyndman and Fan 1996, type 7)."""
+        upto = np.cumsum(self._counts)
+        places = np.asarray(shares, dtype=np.float64) / 100 * (self.total - 1)
+        below = np.floor(places).astype(np.int64)
+        low, high = (
+            self._values[np.searchsorted(upto, ranks, side="right")]
+            for ranks in (below, np.minimum(below + 1, self.total - 1))
+        )
+        points: list[float] = (low + (high - low) * (places - below)).tolist()
+        return points
 
 
 def draw_gaps(canvas: Canvas, data: Table) -> None:

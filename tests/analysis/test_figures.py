@@ -8,18 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.figure import Figure as Canvas
 from matplotlib.text import Text
 from sealed_run import Shape, make_run, small_plan
 
 from analysis.figures import FORMS, Figure, render, study_figures
 from analysis.figures.files import figure_files
+from analysis.figures.gaps import Distribution
 from analysis.figures.goodput import beaten_spans, fastest_arm
 from analysis.figures.rows import grouped, pairs, rows_of
 from analysis.figures.style import RC, SMALLEST_PT, looks
 from analysis.metrics import run_metrics
 from analysis.reading import Run, read_run
+from analysis.streaming.large_run import read_run_in_batches
 from analysis.table import as_csv, number
 from records import schema
 from records.errors import FormatError, ToolMissingError
@@ -134,6 +139,29 @@ def test_step_gaps_reach_from_the_least_to_the_greatest(
         for window in grouped(group, "window").values():
             shares = [r["share_percent"] for r in window if r["quantity"] == "tokens per chunk"]
             assert sum(shares) == pytest.approx(100, abs=0.05)
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 10**8), max_size=30), min_size=1, max_size=5).filter(any),
+    st.lists(st.floats(0, 100), min_size=1, max_size=5),
+)
+def test_percentiles_of_batches_are_those_of_all_at_once(
+    batches: list[list[int]], shares: list[float]
+) -> None:
+    found = Distribution()
+    for batch in batches:
+        found.add(np.array(batch, dtype=np.int64))
+    values = [value / 1e3 for batch in batches for value in batch]
+    assert found.total == len(values)
+    # Each time is rounded to a microsecond first.
+    assert found.percentiles(shares) == pytest.approx(np.percentile(values, shares), abs=0.501)
+
+
+def test_a_run_read_in_batches_gives_the_same_figures(tmp_path: Path) -> None:
+    made = make_run(tmp_path / "20261130T000000Z-test-plan-eeeeee", small_plan(2))
+    held = study_figures([read_run(made)])
+    batched = study_figures([read_run_in_batches(made, tmp_path / "cache", large_bytes=0)])
+    assert [f.data for f in batched] == [f.data for f in held]
 
 
 def test_the_timeline_keeps_what_went_wrong(figures: dict[str, Figure]) -> None:
