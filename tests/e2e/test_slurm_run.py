@@ -13,6 +13,7 @@ import pytest
 from slurm_service import Slurm, running
 from ssh_kit import SshKit, count, name_of, outcomes, tiny_plan
 from sshd import Sshd, wait_for
+from sshd import running as sshd_running
 
 from kit.launch import read_job
 from records import schema
@@ -256,18 +257,29 @@ def test_the_same_plan_by_ssh_slurm_and_here(
     kit.plan.write_text(text)
     by_ssh = SshKit(tmp_path / "laptop", user_home, text)
     here = SshKit(tmp_path / "here", user_home, text)
-    ways = ((kit, FLEET), (by_ssh, ("--host", name_of(sshd), "--accept-new")), (here, ()))
-    started = [
-        way.start("reproduce", "--plan", str(way.plan), "--blocks", "2", *where)
-        for way, where in ways
-    ]
-    for process in started:
-        _, shown = process.communicate(timeout=120)
-        assert process.returncode == 0, shown
-    slurms, ssh, local = (told_of(*way.fetched()) for way, _ in ways)
-    assert slurms == ssh == local
+    from_afar = SshKit(tmp_path / "afar", user_home, text)
+    from_afar.extra = {"KIT_SLURM": kit.extra["KIT_SLURM"]}
+    key = user_home / ".ssh" / "id_ed25519.pub"
+    with sshd_running(tmp_path / "login-node", key, **slurm.env) as login:
+        ways = (
+            (kit, FLEET),
+            (from_afar, (*FLEET, "--host", name_of(login), "--accept-new")),
+            (by_ssh, ("--host", name_of(sshd), "--accept-new")),
+            (here, ()),
+        )
+        started = [
+            way.start("reproduce", "--plan", str(way.plan), "--blocks", "2", *where)
+            for way, where in ways
+        ]
+        for process in started:
+            _, shown = process.communicate(timeout=120)
+            assert process.returncode == 0, shown
+        seen = from_afar.call("status", *FLEET, "--host", name_of(login), "--json")
+        assert [one["state"] for one in json.loads(seen.stdout)] == ["sealed"]
+    slurms, afar, ssh, local = (told_of(*way.fetched()) for way, _ in ways)
+    assert slurms == afar == ssh == local
     hosts = [{host_of(run) for run in way.fetched()} for way, _ in ways]
-    assert len(set.union(*hosts)) == 3
+    assert len(set.union(*hosts)) == 4
 
 
 # What a host decides, its environment, or the hour; what is left is the plan's and the harness's.
