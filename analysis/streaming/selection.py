@@ -10,7 +10,7 @@ look only at the values that share them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,10 +40,19 @@ class _Target:
 
 
 class Selection:
-    """The values at some ranks. `see` every batch once, then `select`."""
+    """The values at some ranks of what comes in batches.
+
+    `see` every batch once, then `aim`; while it is not `done`, `look` at every batch again and
+    `end_pass`. Then `at` tells the values.
+    """
 
     def __init__(self) -> None:
         self._bins = np.zeros(_FIRST_BINS, dtype=np.int64)
+        self._shift = _FIRST_SHIFT
+        self._open: dict[int, _Target] = {}
+        self._found: dict[int, float] = {}
+        self._finer: dict[int, dict[int, int]] = {}
+        self._kept: dict[int, list[Batch]] = {}
 
     def see(self, batch: Batch) -> None:
         """Count one batch of finite values from 0 up."""
@@ -55,53 +64,99 @@ class Selection:
         """How many values there are, each as often as it counts."""
         return int(self._bins.sum())
 
-    def select(
-        self, ranks: Sequence[int], again: Callable[[], Iterable[Batch]]
-    ) -> dict[int, float]:
-        """The value at each rank from 0; `again` gives the same batches anew."""
+    def aim(self, ranks: Iterable[int]) -> None:
+        """Say which ranks, from 0, are wanted."""
         upto = np.cumsum(self._bins)
-        targets = {}
         for rank in set(ranks):
             key = int(np.searchsorted(upto, rank, side="right"))
-            before = int(upto[key - 1]) if key else 0
-            targets[rank] = _Target(key, rank - before, int(self._bins[key]))
-        found = {rank: 0.0 for rank, target in targets.items() if target.prefix == 0}
-        open_ = {rank: target for rank, target in targets.items() if target.prefix}
-        shift = _FIRST_SHIFT
-        while shift and any(target.count > _HELD for target in open_.values()):
-            lower = max(0, shift - _BITS)
-            _narrow(open_, again(), shift, lower)
-            shift = lower
-        if shift == 0:
-            exact = {r: np.int64(t.prefix).view(np.float64) for r, t in open_.items()}
-            return found | {rank: float(value) for rank, value in exact.items()}
-        return found | _held(open_, again(), shift)
+            if key == 0:
+                self._found[rank] = 0.0
+                continue
+            before = int(upto[key - 1])
+            self._open[rank] = _Target(key, rank - before, int(self._bins[key]))
+        self._begin_pass()
+
+    @property
+    def done(self) -> bool:
+        """Whether every value is known."""
+        return not self._open
+
+    def look(self, batch: Batch) -> None:
+        """Take one batch of a further pass."""
+        values, weights = batch
+        first = self._shift == _FIRST_SHIFT
+        keys = _first_keys(values) if first else _patterns(values) >> self._shift
+        for prefix in self._kept or self._finer:
+            inside = keys == prefix
+            part = values[inside], None if weights is None else weights[inside]
+            if self._kept:
+                self._kept[prefix].append(part)
+            else:
+                _count_finer(self._finer[prefix], part, self._lower)
+
+    def end_pass(self) -> None:
+        """All batches were looked at once more."""
+        if self._kept:
+            for rank, target in self._open.items():
+                self._found[rank] = _at_place(self._kept[target.prefix], target.place)
+            self._open.clear()
+        else:
+            for target in self._open.values():
+                _narrow(target, self._finer[target.prefix])
+            self._shift = self._lower
+            if self._shift == 0:
+                for rank, target in self._open.items():
+                    self._found[rank] = float(np.int64(target.prefix).view(np.float64))
+                self._open.clear()
+        self._begin_pass()
+
+    def at(self, rank: int) -> float:
+        """The value at a rank that was aimed at."""
+        return self._found[rank]
+
+    @property
+    def _lower(self) -> int:
+        return max(0, self._shift - _BITS)
+
+    def _begin_pass(self) -> None:
+        prefixes = {target.prefix for target in self._open.values()}
+        few = all(target.count <= _HELD for target in self._open.values())
+        self._kept = {prefix: [] for prefix in prefixes} if few else {}
+        self._finer = {} if few else {prefix: {} for prefix in prefixes}
 
 
-def linear(
-    selection: Selection,
-    percents: Sequence[float],
-    *,
-    weighted: bool,
-    again: Callable[[], Iterable[Batch]],
-) -> tuple[float, ...]:
-    """Percentiles between order statistics (Hyndman and Fan, type 7) of what `selection` saw.
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """Percentiles between order statistics (Hyndman and Fan, type 7) by a `Selection`.
 
     The last step rounds as numpy does without weights, and as `percentiles` does with them.
     """
-    last = selection.total - 1
-    places = [last * (percent / 100) for percent in percents]
-    below = [int(np.floor(place)) for place in places]
-    ranks = [rank for low in below for rank in (low, min(low + 1, last))]
-    at = selection.select(ranks, again)
-    points = []
-    for place, rank in zip(places, below, strict=True):
-        low, high = at[rank], at[min(rank + 1, last)]
-        if weighted:
-            points.append(low + (high - low) * (place - rank))
-        else:
-            points.append(float(np.quantile([low, high], place - rank)))
-    return tuple(points)
+
+    selection: Selection
+    percents: Sequence[float]
+    weighted: bool
+
+    def aim(self) -> None:
+        """Once all was seen: aim at the order statistics."""
+        self.selection.aim(rank for _, low, high in self._places() for rank in (low, high))
+
+    def points(self) -> tuple[float, ...]:
+        """Once the selection is done: the percentiles, in their order."""
+        found = []
+        for place, below, above in self._places():
+            low, high = self.selection.at(below), self.selection.at(above)
+            if self.weighted:
+                found.append(low + (high - low) * (place - below))
+            else:
+                found.append(float(np.quantile([low, high], place - below)))
+        return tuple(found)
+
+    def _places(self) -> Iterator[tuple[float, int, int]]:
+        last = self.selection.total - 1
+        for percent in self.percents:
+            place = last * (percent / 100)
+            below = int(np.floor(place))
+            yield place, below, min(below + 1, last)
 
 
 def _first_keys(values: Floats) -> Ints:
@@ -121,46 +176,27 @@ def _counted(keys: Ints, weights: Ints | None, bins: int) -> Ints:
     return np.bincount(keys, weights, minlength=bins).astype(np.int64)
 
 
-def _leading(values: Floats, shift: int) -> Ints:
-    return _first_keys(values) if shift == _FIRST_SHIFT else _patterns(values) >> shift
+def _count_finer(seen: dict[int, int], batch: Batch, lower: int) -> None:
+    """Add to the counts by the bits from `lower` up."""
+    values, weights = batch
+    finer, index = np.unique(_patterns(values) >> lower, return_inverse=True)
+    amounts = _counted(index, weights, finer.size)
+    for key, amount in zip(finer.tolist(), amounts.tolist(), strict=True):
+        seen[key] = seen.get(key, 0) + amount
 
 
-def _narrow(targets: dict[int, _Target], batches: Iterable[Batch], shift: int, lower: int) -> None:
-    """Look at the bits from `lower` up of the values that share a target's bits from `shift`."""
-    prefixes = {target.prefix for target in targets.values()}
-    # In the first pass the outermost bins hold values of several prefixes: patterns, not offsets.
-    counts: dict[int, dict[int, int]] = {prefix: {} for prefix in prefixes}
-    for values, weights in batches:
-        keys = _leading(values, shift)
-        for prefix, seen in counts.items():
-            inside = keys == prefix
-            finer, index = np.unique(_patterns(values[inside]) >> lower, return_inverse=True)
-            amounts = _counted(index, None if weights is None else weights[inside], finer.size)
-            for key, amount in zip(finer.tolist(), amounts.tolist(), strict=True):
-                seen[key] = seen.get(key, 0) + amount
-    for target in targets.values():
-        for key, amount in sorted(counts[target.prefix].items()):
-            if target.place < amount:
-                target.prefix, target.count = key, amount
-                break
-            target.place -= amount
+def _narrow(target: _Target, counts: dict[int, int]) -> None:
+    """Find the finer prefix in which the target's place lies."""
+    for key, amount in sorted(counts.items()):
+        if target.place < amount:
+            target.prefix, target.count = key, amount
+            return
+        target.place -= amount
 
 
-def _held(targets: dict[int, _Target], batches: Iterable[Batch], shift: int) -> dict[int, float]:
-    """Keep the few values that share a target's leading bits, and take the one at its place."""
-    kept: dict[int, list[Batch]] = {target.prefix: [] for target in targets.values()}
-    for values, weights in batches:
-        keys = _leading(values, shift)
-        for prefix, parts in kept.items():
-            inside = keys == prefix
-            parts.append((values[inside], None if weights is None else weights[inside]))
-    found = {}
-    for rank, target in targets.items():
-        parts = kept[target.prefix]
-        values = np.concatenate([part[0] for part in parts])
-        order = np.argsort(values, kind="stable")
-        amounts = [np.ones(v.size, dtype=np.int64) if w is None else w for v, w in parts]
-        upto = np.cumsum(np.concatenate(amounts)[order])
-        place = int(np.searchsorted(upto, target.place, side="right"))
-        found[rank] = float(values[order[place]])
-    return found
+def _at_place(parts: Sequence[Batch], place: int) -> float:
+    values = np.concatenate([part[0] for part in parts])
+    order = np.argsort(values, kind="stable")
+    amounts = [np.ones(v.size, dtype=np.int64) if w is None else w for v, w in parts]
+    upto = np.cumsum(np.concatenate(amounts)[order])
+    return float(values[order[np.searchsorted(upto, place, side="right")]])

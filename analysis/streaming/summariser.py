@@ -7,7 +7,7 @@ definition with one value a request keeps those values; one with a value a gap o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from analysis.definitions.columns import ChunkColumns
 from analysis.definitions.definition import Definition, Summary
 from analysis.definitions.rules import Sample
 from analysis.statistics.percentiles import Method, percentiles
-from analysis.streaming.selection import Batch, Selection, linear
+from analysis.streaming.selection import Batch, Linear, Selection
 
 _PERCENTS = (50, 95, 99)
 _Rule = Callable[[ChunkColumns], Sample]
@@ -25,23 +25,45 @@ _Points = tuple[int, tuple[float, ...]]
 
 
 @dataclass(slots=True)
-class _Kept:
-    """What a rule gave so far. `selection`: for values that are too many to keep."""
+class _Gathered:
+    """What a rule gave so far: its values in `parts`, or counted in `selection`."""
 
     selection: Selection | None
-    values: list[Batch] = field(default_factory=list)
+    parts: list[Batch] = field(default_factory=list)
     weighted: bool = False
     excluded: int = 0
     errors: int = 0
 
     def see(self, sample: Sample) -> None:
+        """Take the sample of one batch."""
         self.excluded += sample.excluded
         self.errors += sample.errors
         self.weighted = sample.weights is not None
         if self.selection is None:
-            self.values.append((sample.values_ms, sample.weights))
+            self.parts.append((sample.values_ms, sample.weights))
         else:
             self.selection.see((sample.values_ms, sample.weights))
+
+    @property
+    def linear(self) -> Linear | None:
+        """The percentiles to be selected; None where none are, or values are kept."""
+        if self.selection is None or self.errors or self.selection.total == 0:
+            return None
+        return Linear(self.selection, _PERCENTS, self.weighted)
+
+    def points(self, method: Method) -> _Points:
+        """Once selections are done."""
+        if self.selection is not None:
+            linear = self.linear
+            return self.selection.total, linear.points() if linear else ()
+        values = np.concatenate([part[0] for part in self.parts])
+        weights = None
+        if self.weighted:
+            weights = np.concatenate([part[1] for part in self.parts if part[1] is not None])
+        count = int(values.size if weights is None else weights.sum())
+        if count == 0 or self.errors:
+            return count, ()
+        return count, percentiles(values, weights, _PERCENTS, method)
 
 
 class Summariser:
@@ -50,11 +72,11 @@ class Summariser:
     def __init__(self, definitions: Sequence[Definition]) -> None:
         self._definitions = definitions
         self._first: ChunkColumns | None = None
-        self._kept: dict[_Rule, _Kept] = {}
+        self._rules: dict[_Rule, _Gathered] = {}
 
     def see(self, columns: ChunkColumns) -> None:
         """Take one batch. The first is only held: most windows have no other."""
-        if self._kept:
+        if self._rules:
             self._count(columns)
         elif self._first is None:
             self._first = columns
@@ -66,61 +88,49 @@ class Summariser:
 
     def summaries(self, again: Callable[[], Iterable[ChunkColumns]]) -> tuple[Summary, ...]:
         """One summary a definition, in their order. `again` gives the same batches anew."""
-        if not self._kept:
+        if not self._rules:
             self._open(streamed=False)
             self._count(self._first or ChunkColumns.of_requests([]))
+        self._select(again)
         points: dict[tuple[_Rule, Method], _Points] = {}
         found = []
         for one in self._definitions:
-            kept = self._kept[one.compute]
-            key = (one.compute, one.percentile_method)
+            gathered, key = self._rules[one.compute], (one.compute, one.percentile_method)
             # Several tools share a rule: what it gives is put in order once.
             if key not in points:
-                points[key] = _points(*key, kept, again)
-            found.append(_summary(one, kept, *points[key]))
+                points[key] = gathered.points(one.percentile_method)
+            found.append(_summary(one, gathered, *points[key]))
         return tuple(found)
 
     def _open(self, *, streamed: bool) -> None:
         for one in self._definitions:
             large = streamed and one.per != "request" and one.percentile_method == "linear"
-            self._kept.setdefault(one.compute, _Kept(Selection() if large else None))
+            self._rules.setdefault(one.compute, _Gathered(Selection() if large else None))
 
     def _count(self, columns: ChunkColumns) -> None:
-        for rule, kept in self._kept.items():
-            kept.see(rule(columns))
+        for rule, gathered in self._rules.items():
+            gathered.see(rule(columns))
+
+    def _select(self, again: Callable[[], Iterable[ChunkColumns]]) -> None:
+        """Pass over the batches, all selections at once, until every value is known."""
+        wanted = [(rule, one.linear) for rule, one in self._rules.items()]
+        open_ = [(rule, linear) for rule, linear in wanted if linear is not None]
+        for _, linear in open_:
+            linear.aim()
+        while open_ := [(rule, one) for rule, one in open_ if not one.selection.done]:
+            for columns in again():
+                for rule, linear in open_:
+                    sample = rule(columns)
+                    linear.selection.look((sample.values_ms, sample.weights))
+            for _, linear in open_:
+                linear.selection.end_pass()
 
 
-def _points(
-    rule: _Rule, method: Method, kept: _Kept, again: Callable[[], Iterable[ChunkColumns]]
-) -> _Points:
-    if kept.selection is None:
-        values, weights = _joined(kept.values)
-        count = int(values.size if weights is None else weights.sum())
-        if count == 0 or kept.errors:
-            return count, ()
-        return count, percentiles(values, weights, _PERCENTS, method)
-    count = kept.selection.total
-    if count == 0 or kept.errors:
-        return count, ()
-
-    def batches() -> Iterator[Batch]:
-        for columns in again():
-            sample = rule(columns)
-            yield sample.values_ms, sample.weights
-
-    return count, linear(kept.selection, _PERCENTS, weighted=kept.weighted, again=batches)
-
-
-def _summary(one: Definition, kept: _Kept, count: int, found: tuple[float, ...]) -> Summary:
+def _summary(one: Definition, gathered: _Gathered, count: int, found: tuple[float, ...]) -> Summary:
     points: tuple[float | None, ...] = found
-    if kept.errors:
+    if gathered.errors:
         points = (None, None, None)
     elif count == 0:
         points = (one.prints_when_empty_ms,) * 3
-    return Summary(one.id, points[0], points[1], points[2], count, kept.excluded, kept.errors)
-
-
-def _joined(parts: Sequence[Batch]) -> Batch:
-    values = np.concatenate([part[0] for part in parts])
-    weights = [part[1] for part in parts if part[1] is not None]
-    return values, np.concatenate(weights) if weights else None
+    p50, p95, p99 = points
+    return Summary(one.id, p50, p95, p99, count, gathered.excluded, gathered.errors)

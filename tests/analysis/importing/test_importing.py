@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.definitions import DEFINITIONS, ChunkColumns, definition, summarise
@@ -44,6 +44,7 @@ def same(one, two) -> bool:
     return plain(one) == plain(two)
 
 
+@settings(max_examples=50, deadline=None)
 @given(requests=st.lists(CHUNKS, max_size=5), draw=st.randoms(use_true_random=False))
 def test_a_rule_does_not_depend_on_what_it_does_not_need(requests, draw):
     told = [[count for _, count in chunks] for chunks in requests]

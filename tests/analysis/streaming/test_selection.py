@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.definitions import DEFINITIONS
@@ -12,7 +12,7 @@ from analysis.definitions.columns import ChunkColumns
 from analysis.definitions.definition import summarise
 from analysis.statistics.percentiles import percentiles
 from analysis.streaming import selection as selecting
-from analysis.streaming.selection import Selection, linear
+from analysis.streaming.selection import Linear, Selection
 from analysis.streaming.summariser import Summariser
 
 PERCENTS = (0, 1, 50, 95, 99, 100)
@@ -32,10 +32,17 @@ def streamed(batches, *, weighted: bool):
     selection = Selection()
     for batch in batches:
         selection.see(batch)
-    return linear(selection, PERCENTS, weighted=weighted, again=lambda: batches)
+    linear = Linear(selection, PERCENTS, weighted)
+    linear.aim()
+    while not selection.done:
+        for batch in batches:
+            selection.look(batch)
+        selection.end_pass()
+    return linear.points()
 
 
 @pytest.mark.parametrize("held", [1 << 20, 1])
+@settings(max_examples=50, deadline=None)
 @given(gaps=GAPS, cut=st.integers(1, 7))
 def test_equal_to_numpy(gaps, cut, held):
     values = np.array(gaps, dtype=np.int64) / 1e6
@@ -46,6 +53,7 @@ def test_equal_to_numpy(gaps, cut, held):
 
 
 @pytest.mark.parametrize("held", [1 << 20, 1])
+@settings(max_examples=50, deadline=None)
 @given(gaps=GAPS, cut=st.integers(1, 7), draw=st.randoms(use_true_random=False))
 def test_equal_with_weights(gaps, cut, draw, held):
     weights = np.array([draw.choice([1, 1, 2, 5, 1000]) for _ in gaps], dtype=np.int64)
@@ -79,6 +87,7 @@ def columns(requests) -> ChunkColumns:
     return ChunkColumns.of_requests(rows)
 
 
+@settings(max_examples=50, deadline=None)
 @given(requests=REQUESTS, cut=st.integers(1, 5))
 def test_every_definition_in_batches_as_at_once(requests, cut):
     whole = columns(requests)
