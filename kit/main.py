@@ -41,6 +41,7 @@ VERBS = {
     "images": "The locked container images; lock and verify them at a registry.",
     "models": "The locked models; verify those that stand here.",
     "analyze": "Tables from records.",
+    "minutes": "What a run's time went to, and the share that was measured.",
     "figures": "Figures from records, each with its data beside it.",
     "paper": "The paper as PDF, each number a link to its records.",
     "report": "One page of what was measured: verdicts, figures, tables, traces.",
