@@ -10,7 +10,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from remote.slurm.observation import answer, node_id, show_job
 _EARLY_S = 90
 # NFSv4 keeps the lock of a node that died for its lease, 90 s by default (nfsd(7)).
 _BUSY_S = 300
+_RESTARTS = 20
 _BUSY_POLL_S = 5
 _TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_TOKEN", "HF_TOKEN_FILE")
 
@@ -41,22 +42,36 @@ def main(array_path: str) -> int:
     _log_to(Path(task.log))
     for name in _TOKENS:
         os.environ.pop(name, None)
+    return carry_out(array, task, os.environ, run.main)
+
+
+def carry_out(
+    array: SlurmArray,
+    task: SlurmTask,
+    environ: Mapping[str, str],
+    run_job: Callable[[str], int],
+) -> int:
+    """Run the task's job here by `run_job`. InterruptedRunError: Slurm, or somebody, stopped it."""
     if Path(task.stop).exists():
         raise InterruptedRunError("stopped before it had begun", "the same command goes on")
-    began, job_id = time.monotonic(), os.environ.get("SLURM_JOB_ID", "")
+    began, job_id = time.monotonic(), environ.get("SLURM_JOB_ID", "")
     left_s = time_left_s(show_job(job_id))
-    job = placed(_job(task), scratch_of(array.scratch, os.environ), os.environ)
-    path = _bring(_job(task), job)
+    shared = from_object(Job, canonical.decode(Path(task.job).read_bytes()))
+    job = placed(shared, scratch_of(array.scratch, environ), environ)
+    path = _bring(shared, job)
     Path(job.run_directory).parent.mkdir(parents=True, exist_ok=True)
     warning = shared_disk.require_lock(shared_disk.of(Path(job.run_directory).parent))
     if warning:
         print(warning, file=sys.stderr, flush=True)
     try:
-        return _run_when_free(path)
+        return _run_when_free(path, run_job)
     except InterruptedRunError:
         spent_s = time.monotonic() - began
         at_limit = left_s is not None and left_s - spent_s <= array.notice_s + _EARLY_S
-        if at_limit and not Path(task.stop).exists():
+        # Slurm queues a task again whose node failed or was taken away, not one out of time. A
+        # block that no limit of this site holds is given up at last.
+        again = int(environ.get("SLURM_RESTART_COUNT") or 0) < _RESTARTS
+        if at_limit and again and not Path(task.stop).exists():
             print("the time limit is near: queued again", file=sys.stderr, flush=True)
             answer(("scontrol", "requeue", job_id))
         raise
@@ -107,10 +122,6 @@ def _moved(engine: EngineOnHost, before: str, after: str) -> EngineOnHost:
     return replace(engine, launcher=launcher)
 
 
-def _job(task: SlurmTask) -> Job:
-    return from_object(Job, canonical.decode(Path(task.job).read_bytes()))
-
-
 def _bring(shared: Job, job: Job) -> Path:
     """Prompts and job into the node's scratch; where the job stands."""
     scratch = Path(job.scratch)
@@ -122,12 +133,12 @@ def _bring(shared: Job, job: Job) -> Path:
     return path
 
 
-def _run_when_free(path: Path) -> int:
+def _run_when_free(path: Path, run_job: Callable[[str], int]) -> int:
     """Run once the journal's lock is free: the node that held it may have died with it."""
     began = time.monotonic()
     while True:
         try:
-            return run.main(str(path))
+            return run_job(str(path))
         except RunBusyError as error:
             if time.monotonic() - began > _BUSY_S:
                 raise

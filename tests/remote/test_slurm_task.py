@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from records import canonical
+from records.decode import from_object, to_object
 from records.digest import Digest
-from records.errors import HostUnfitError
+from records.errors import HostUnfitError, InterruptedRunError, RunBusyError
 from records.job import EngineOnHost, Job
+from records.slurm_array import SlurmArray, SlurmTask
 from remote.slurm.observation import node_id, observe, task_name
-from remote.slurm.task import placed, scratch_of, time_left_s
+from remote.slurm.task import carry_out, placed, scratch_of, time_left_s
 from tests.sealed_run import small_plan
 
 ENVIRON = {
@@ -43,6 +46,67 @@ def test_a_job_is_placed_without_a_name_of_the_node(tmp_path: Path) -> None:
     assert one.place != other.place
     assert "gpu" not in one.place
     assert one.private_names == ("gpu-node-07", "login1")
+
+
+SCONTROL = """\
+#!/bin/sh
+echo "$@" >> {log}
+echo JobId=14 JobState=RUNNING RunTime=00:10:00 TimeLimit={limit}
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "stop", "requeued"),
+    [("00:12:00", False, True), ("00:12:00", True, False), ("10:00:00", False, False)],
+)
+def test_only_a_task_out_of_time_queues_itself_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, stop: bool, requeued: bool
+) -> None:
+    log, scontrol = tmp_path / "asked", tmp_path / "bin" / "scontrol"
+    scontrol.parent.mkdir()
+    scontrol.write_text(SCONTROL.format(log=log, limit=limit))
+    scontrol.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{scontrol.parent}:/usr/bin:/bin")
+    task = SlurmTask(str(tmp_path / "job.json"), str(tmp_path / "log"), str(tmp_path / "stop"))
+    engine = EngineOnHost("reference", ("python3",), (), {}, "", Digest.of(b""))
+    shared = Job("run-1", small_plan(), engine, {}, str(tmp_path / "runs/run-1"), "/none", "salt")
+    Path(task.job).write_bytes(canonical.encode(to_object(shared)))
+    ran: list[Job] = []
+
+    def run(path: str) -> int:
+        ran.append(from_object(Job, canonical.decode(Path(path).read_bytes())))
+        if stop:
+            Path(task.stop).touch()
+        raise InterruptedRunError("stopped by SIGTERM")
+
+    with pytest.raises(InterruptedRunError):
+        carry_out(SlurmArray({}, (str(tmp_path),), 120), task, ENVIRON, run)
+    assert ran[0].run_directory == shared.run_directory
+    assert not Path(ran[0].scratch).exists()  # nothing is left on the node
+    assert ("requeue 14" in log.read_text()) == requeued
+    Path(task.stop).touch()
+    with pytest.raises(InterruptedRunError, match="before it had begun"):
+        carry_out(SlurmArray({}, (str(tmp_path),), 120), task, ENVIRON, run)
+    assert len(ran) == 1
+
+
+def test_a_journal_that_a_dead_node_still_holds_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("remote.slurm.task._BUSY_POLL_S", 0)
+    task = SlurmTask(str(tmp_path / "job.json"), "", str(tmp_path / "stop"))
+    engine = EngineOnHost("reference", ("python3",), (), {}, "", Digest.of(b""))
+    shared = Job("run-1", small_plan(), engine, {}, str(tmp_path / "runs/run-1"), "/none", "salt")
+    Path(task.job).write_bytes(canonical.encode(to_object(shared)))
+    answers: list[int | None] = [None, None, 51]
+
+    def run(_path: str) -> int:
+        status = answers.pop(0)
+        if status is None:
+            raise RunBusyError("another process is writing")
+        return status
+
+    assert carry_out(SlurmArray({}, (str(tmp_path),), 120), task, ENVIRON, run) == 51
 
 
 @pytest.mark.parametrize(
