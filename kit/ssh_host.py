@@ -274,9 +274,25 @@ class SshHost:
                     return
 
     def _not_written(self, target: Path, error: OSError) -> KitError:
-        free = self.run(("df", "-Pk", str(target.parent))).stdout.split()
-        if len(free) > 3 and free[-3] == "0":
+        """Why: SFTP itself says no more than "failure" of most that can be in the way."""
+        place = next(p for p in target.parents if self._exists(p))
+        asked = {
+            "is a directory": (("test", "-d", str(place)), 30),
+            "may be written": (("test", "-w", str(place)), 30),
+            "blocks": (("df", "-Pk", str(place)), 30),
+            "inodes": (("df", "-Pi", str(place)), 30),
+        }
+        found = ask_all(self, asked)
+        free = [found[name].stdout.split()[-3:-2] for name in ("blocks", "inodes")]
+        if ["0"] in free:
             return DiskFullError(f"{self.name}: {target}: its disk is full", "free space there")
+        for what in ("is a directory", "may be written"):
+            if found[what].status != 0:
+                return HostUnfitError(
+                    f"{self.name}: {place}: not so: it {what}; {target.name} belongs there",
+                    "put the kit elsewhere there: KIT_HOME=… in the host's environment, or "
+                    "directory in an inventory",
+                )
         return KitError(f"{self.name}: {target} cannot be written: {error}", "check its directory")
 
 

@@ -18,6 +18,8 @@ _SPARE_BYTES = 2 << 30
 _PROBES = (
     Probe("df-docker", ("df", "-Pk", "{root}")),
     Probe("df-home", ("df", "-Pk", "{home}")),
+    Probe("home-directory", ("test", "-d", "{home}")),
+    Probe("home-writable", ("test", "-w", "{home}")),
     Probe("df-shm", ("df", "-Pk", "/dev/shm")),  # noqa: S108 - asked for its size
 )
 _SHM_LEAST_BYTES = 1 << 30
@@ -32,6 +34,12 @@ def _check(seen: Seen, needs: Needs) -> Iterator[Verdict]:
     if needs.runtime != WHEELS and seen.text("df-docker"):
         yield _docker(seen, needs)
     yield _home(seen, needs)
+    for name, found in (("home-directory", "a file"), ("home-writable", "not writable")):
+        if seen.outputs[name].status != 0:
+            cause = "a read-only disk, another user's directory, or a file in its place"
+            remedy = "put the kit elsewhere there: KIT_HOME=… in the host's environment"
+            yield Verdict("home", FAIL, found, cause, remedy)
+            return
     # The docker runtime sets its own /dev/shm; an engine in a pod takes the pod's (vllm#1125).
     if needs.gpu and needs.runtime != DOCKER and seen.text("df-shm"):
         size = sizes(seen.text("df-shm"))[0]

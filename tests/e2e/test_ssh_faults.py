@@ -24,7 +24,7 @@ from ssh_kit import (
 )
 from sshd import Sshd, running
 
-from records.errors import ChainError, DiskFullError, NotAPrefixError
+from records.errors import ChainError, DiskFullError, HostUnfitError, NotAPrefixError
 from records.run_directory import RunDirectory
 
 pytestmark = pytest.mark.timeout(300)
@@ -126,6 +126,25 @@ def test_an_unfinished_run_that_was_fetched_is_continued_and_fetched_on(
     assert done.returncode == 0, done.stderr
     assert run.events.read_bytes().startswith(part)
     assert outcomes(run) == ["interrupted", "completed", "completed"]
+
+
+def test_a_file_in_the_place_of_the_kits_directory_is_named(sshd: Sshd, kit: SshKit) -> None:
+    sshd.home.write_text("somebody's")
+    done = kit.call(*kit.reproduce(name_of(sshd)))
+    assert done.returncode == HostUnfitError.exit_code, done.stderr
+    assert f"{sshd.home}: not so: it is a directory" in done.stderr
+    assert "KIT_HOME" in done.stderr
+    examined = kit.call("doctor", name_of(sshd), "--plan", "demo", "--json")
+    assert '"check": "home"' in examined.stdout
+    assert examined.returncode == HostUnfitError.exit_code
+    assert sshd.home.read_text() == "somebody's"
+
+
+def test_a_read_only_disk_is_named(small_disk: Sshd, kit: SshKit) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk.home)], check=True)
+    done = kit.call(*kit.reproduce(name_of(small_disk)))
+    assert done.returncode == HostUnfitError.exit_code, done.stderr
+    assert "not so: it may be written" in done.stderr
 
 
 @pytest.fixture

@@ -82,6 +82,8 @@ def healthy() -> dict[str, Done]:
         "docker": done(json.dumps(INFO)),
         "toolkit": done("cli-version: 1.17.0\n"),
         "df-docker": df(100),
+        "home-directory": done(""),
+        "home-writable": done(""),
         "df-home": df(100),
         "df-shm": df(60),
         "nvcc": done("Cuda compilation tools, release 13.0, V13.0.48\n"),
@@ -313,6 +315,8 @@ CASES: list[tuple[str, Mapping[str, Done | str], str, str, str]] = [
     ),
     ("NemoClaw#9105", {"df-docker": df(10)}, "disk-docker", FAIL, "larger disk"),
     ("full home", {"df-home": df(1)}, "disk", FAIL, "KIT_HOME"),
+    ("read-only home", {"home-writable": Done(1, "", "")}, "home", FAIL, "KIT_HOME"),
+    ("a file as home", {"home-directory": Done(1, "", "")}, "home", FAIL, "file in its place"),
     (
         "dstack#1381",
         {"sudo": Done(1, "", "sudo: a password is required\n")},
@@ -344,6 +348,7 @@ def test_an_answer_that_cannot_be_read_is_a_verdict_and_never_a_pass(name: str) 
     assert {v.check for v in found} >= {"kernel", "sudo"} or name in ("version", "sudo")
     silent = {"version", "init", "lscpu", "runpod", "vast", "toolkit", "sudo", "dockerenv"}
     silent |= {"containerenv", "kubernetes", "dmesg", "id", "nvcc", "ninja", "g++", "df-shm"}
+    silent |= {"home-directory", "home-writable"}
     if name not in silent:
         assert [v for v in found if v.check == "unreadable"], name
 
