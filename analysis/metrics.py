@@ -66,9 +66,7 @@ def run_metrics(run: Run) -> list[WindowMetrics]:
 
 def peer_metrics(run: Run) -> list[WindowMetrics]:
     """The same of the windows that other clients measured, for the comparison of clients alone."""
-    return [
-        window_metrics(run, boot, window) for boot in run.boots for window in boot.peer_windows
-    ]
+    return [window_metrics(run, boot, window) for boot in run.boots for window in boot.peer_windows]
 
 
 def window_metrics(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowMetrics:
