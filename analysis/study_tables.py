@@ -40,7 +40,7 @@ def study_of_runs(runs: Sequence[StudyRun]) -> list[Study]:
 
 def merged_tables(strata: Sequence[StudyStratum]) -> list[Table]:
     """study, re-runs, hosts, host-effects: over the strata of one plan, each named by a letter."""
-    named = [(_letter(place), stratum) for place, stratum in enumerate(strata)]
+    named = [(letter(place), stratum) for place, stratum in enumerate(strata)]
     notes = tuple(f"Stratum {name}: {_told(stratum)}" for name, stratum in named)
     return [
         _study(named, notes),
@@ -249,6 +249,6 @@ def _some(names: Iterable[str]) -> str:
     return (", ".join(ordered[:_SHOWN]) + more) or MISSING
 
 
-def _letter(place: int) -> str:
+def letter(place: int) -> str:
     """A, B, …, Z, A1, B1, …"""
     return "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[place % 26] + (str(place // 26) if place >= 26 else "")

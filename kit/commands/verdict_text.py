@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 
 from analysis.comparing.tables import counted, interval_text
 from analysis.comparing.verdict import Verdict
+from analysis.study_tables import letter
 from kit.commands.study_text import WIDTH
 
+_On = tuple[str, tuple[str, ...]]
 _ORDER = ("contradicted", "inconclusive", "not applicable", "reproduced")
 _HEAD = ("claim", "held against", "measured", "interval", "boots", "hosts", "outcome")
 
@@ -19,8 +21,9 @@ _HEAD = ("claim", "held against", "measured", "interval", "boots", "hosts", "out
 def verdict_lines(title: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """The table, the reasons, and the count."""
     prefix = _common(verdicts)
+    marks = _marks(verdicts)
     yield f"{title}{f' ({prefix}…)' if prefix else ''}\n"
-    rows = [_HEAD, *[_row(verdict, prefix) for verdict in verdicts]]
+    rows = [_HEAD, *[_row(verdict, prefix, marks) for verdict in verdicts]]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
     for number, row in enumerate(rows):
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -28,16 +31,33 @@ def verdict_lines(title: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
         if number == 0:
             yield "  ".join("-" * width for width in widths)
     yield ""
-    for (outcome, reason), names in _reasons(verdicts, prefix):
+    for on, mark in marks.items():
+        yield from textwrap.wrap(f"[{mark}] {on[0]}: {', '.join(on[1])}", WIDTH)
+    for (outcome, reason), names in _reasons(verdicts, prefix, marks):
         yield from textwrap.wrap(f"{outcome}: {reason}", WIDTH)
         text = ", ".join(names)
         yield from textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
     yield f"\n{counted(verdicts)}"
 
 
-def _row(verdict: Verdict, prefix: str) -> tuple[str, ...]:
+def _marks(verdicts: Sequence[Verdict]) -> dict[_On, str]:
+    """A letter for each set of records, where one claim has a verdict on several of them."""
+    ids = [verdict.id for verdict in verdicts]
+    if len(set(ids)) == len(ids):
+        return {}
+    found = dict.fromkeys((v.stratum, v.runs) for v in verdicts if v.runs)
+    return {on: letter(place) for place, on in enumerate(found)}
+
+
+def _name(verdict: Verdict, prefix: str, marks: dict[_On, str]) -> str:
+    mark = marks.get((verdict.stratum, verdict.runs))
+    name = verdict.id.removeprefix(prefix)
+    return f"{name} [{mark}]" if mark else name
+
+
+def _row(verdict: Verdict, prefix: str, marks: dict[_On, str]) -> tuple[str, ...]:
     return (
-        verdict.id.removeprefix(prefix),
+        _name(verdict, prefix, marks),
         verdict.published,
         verdict.measured,
         interval_text(verdict),
@@ -47,12 +67,14 @@ def _row(verdict: Verdict, prefix: str) -> tuple[str, ...]:
     )
 
 
-def _reasons(verdicts: Sequence[Verdict], prefix: str) -> list[tuple[tuple[str, str], list[str]]]:
+def _reasons(
+    verdicts: Sequence[Verdict], prefix: str, marks: dict[_On, str]
+) -> list[tuple[tuple[str, str], list[str]]]:
     """Each outcome and reason once, with the claims that it is of; the gravest first."""
     found: dict[tuple[str, str], list[str]] = {}
     for verdict in verdicts:
         key = (verdict.outcome, verdict.reason)
-        found.setdefault(key, []).append(verdict.id.removeprefix(prefix))
+        found.setdefault(key, []).append(_name(verdict, prefix, marks))
     return sorted(found.items(), key=lambda item: _ORDER.index(item[0][0]))
 
 

@@ -153,3 +153,15 @@ def test_what_cannot_be_compared_at_all(
 )
 def test_a_wrong_command_line(data: Path, words: tuple[str, ...]) -> None:
     assert main(["compare", "run-1", *words]) == 2
+
+
+def test_one_claim_on_several_sets_of_records_is_told_apart(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", "run-1", "run-4", "--only", "dispersion.graph.cv"]) == 0
+    shown = capsys.readouterr().out
+    assert "dispersion.graph.cv [A]" in shown
+    assert "[A] NVIDIA L4, driver 570.9, vllm 0.29.0: run-4" in shown
+    assert "[B] NVIDIA L4, driver 580.1, vllm 0.29.0: run-1" in shown
+    assert main(["compare", "run-1", "--only", "dispersion.graph.cv"]) == 0
+    assert "[A]" not in capsys.readouterr().out
