@@ -183,6 +183,7 @@ def test_a_line_cut_ten_times_at_random_changes_nothing_of_the_run(
 
 
 def test_a_laptop_that_dies_leaves_the_run_alone(sshd: Sshd, slow: SshKit) -> None:
+    slow.plan.write_text(tiny_plan(requests=9))  # it must still be under way at the second call
     process = slow.start(*slow.reproduce(name_of(sshd)))
     wait_for_event(sshd, "window.started")
     process.kill()
