@@ -96,6 +96,12 @@ def test_every_link_leads_somewhere_and_every_id_is_one(shipped: Report) -> None
     assert {link for link in links if link.removeprefix("#") not in ids} == set()
 
 
+def test_nothing_takes_the_focus_from_a_reader(shipped: Report) -> None:
+    """Chromium says so on the console where a key was pressed before the page was whole."""
+    elements = Elements(page(shipped).decode())
+    assert [tag for tag, attributes in elements.found if "autofocus" in attributes] == []
+
+
 def test_a_number_that_a_claim_prints_is_the_claims(shipped: Report) -> None:
     """The same value, to the digit: cell and claim are computed apart."""
     printed = {claim.id: claim.printed.partition(" ")[0] for claim in shipped.claims}
