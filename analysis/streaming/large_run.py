@@ -15,15 +15,17 @@ LARGE_BYTES = 64 << 20
 
 
 def read_run_in_batches(
-    directory: RunDirectory, cache: Path, large_bytes: int = LARGE_BYTES
+    directory: RunDirectory, cache: Path, large_bytes: int | None = None
 ) -> Run:
     """As `read_run`; of a sealed run with a large journal the requests are kept under `cache`.
 
+    `large_bytes`: what is large; default: LARGE_BYTES.
     ChainError, FormatError as `read_run`; OSError where `cache` cannot be written.
     """
     if not directory.is_sealed or not directory.events.is_file():
         return read_run(directory)
-    if directory.events.stat().st_size < large_bytes:
+    large = LARGE_BYTES if large_bytes is None else large_bytes
+    if directory.events.stat().st_size < large:
         return read_run(directory)
     # Arrow takes a while to load, and small runs do without.
     from analysis.streaming.parquet_cache import read_cached

@@ -135,6 +135,15 @@ def test_requests_that_failed_are_counted_and_not_measured():
     assert gaps.count == sum(len(r.chunk_ns) - 1 for r in run.completed)
 
 
+@pytest.mark.parametrize("name", [RAW.name, RECORDS.name])
+def test_requests_that_failed_in_aiperf_are_counted_and_not_measured(name):
+    run = read_aiperf(FILES / "aiperf-server-killed" / name)
+    assert (len(run.requests), len(run.completed)) == (6, 2)
+    assert all(r.error for r in run.requests if r not in run.completed)
+    assert not lacking(definition("tpot.n-1"), run)  # what failed need not say its tokens
+    assert definition("tpot.n-1").compute(columns(run)).values_ms.size == 2
+
+
 def test_where_one_request_says_less_none_is_used(tmp_path):
     lines = RAW.read_text().splitlines()
     told = json.loads(lines[0])
