@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from scipy import stats
 
 from analysis.figures.figure import Figure
-from analysis.figures.rows import Row, grouped, rows_of
+from analysis.figures.rows import Row, by_window, grouped, rows_of
 from analysis.figures.style import GREY, WIDE, looks
 from analysis.metrics import WindowMetrics
 from analysis.table import Column, Table, number, words
@@ -29,6 +29,7 @@ _QUANTITIES = (
     ("acceptance", "tok_per_step", "acceptance length (tok/step)"),
 )
 _SPREAD = 0.15  # how far the dots of one arm stand apart, in rows
+_MANY = 7
 _INTERVAL_BELOW = 0.36
 
 
@@ -116,7 +117,7 @@ def mean_interval(values: Sequence[float], digits: int) -> tuple[str, str, str]:
 def draw_boots(canvas: Canvas, data: Table) -> None:
     """Two rows of panels, one column a window, arms from top to bottom."""
     rows = rows_of(data)
-    windows = dict(list(grouped(rows, "window").items())[:_MOST_PANELS])
+    windows = dict(list(by_window(rows).items())[:_MOST_PANELS])
     arms = sorted({row["arm"] for row in rows})
     quantities = [
         quantity
@@ -155,7 +156,8 @@ def _panel(axis: Axes, arms: Sequence[str], rows: Sequence[Row], name: str, unit
         axis.plot(
             [row[f"{name}_{unit}"] for row in dots], heights, linestyle="none",
             marker=look[arm].marker, color=look[arm].colour, markeredgecolor="white",
-            markeredgewidth=0.4,
+            markeredgewidth=0.4 if len(dots) < _MANY else 0.2,
+            markersize=4 if len(dots) < _MANY else 3,
         )  # fmt: skip
         first, below = dots[0], place + _INTERVAL_BELOW
         low, high = first[f"{name}_low_{unit}"], first[f"{name}_high_{unit}"]

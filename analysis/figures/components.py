@@ -7,14 +7,16 @@ Model, with arm and window fixed, each pair with a mean of its own: ln y = mean(
 + block in host + boot (one arm in one block) + window in boot. Mean squares of the balanced layout
 and their expectations as in S. R. Searle, G. Casella and C. E. McCulloch, Variance Components
 (1992), section 4.3; intervals as in analysis/statistics/nested.py (Williams-Tukey, chi-square).
-Only blocks in which every arm has every window enter, so that the layout is balanced.
+Only blocks in which each of the arms taken together has every window enter, so that the layout is
+balanced; where a plan has arms in some of its blocks only, those arms are taken together that leave
+the most degrees of freedom for boots.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,17 +25,17 @@ from scipy import stats
 from analysis.metrics import WindowMetrics
 from analysis.statistics.nested import nested_effects
 
-ALL_ARMS = "all arms"
+TOGETHER = "together"
 _Floats = NDArray[np.float64]
 _TAIL = 0.025
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One source of spread in one scope (an arm, or ALL_ARMS), in percent.
+    """One source of spread in one scope (an arm, or TOGETHER), in percent.
 
-    `why_not`: what the records lack to tell it apart; "" where there is an estimate. `df`: degrees
-    of freedom behind it.
+    `arms`: those in the scope. `df`: degrees of freedom behind it. `why_not`: what the records lack
+    to tell it apart; "" where there is an estimate.
     """
 
     scope: str
@@ -43,17 +45,36 @@ class Component:
     low_percent: float | None = None
     high_percent: float | None = None
     why_not: str = ""
+    arms: tuple[str, ...] = ()
 
 
 def components(metrics: Sequence[WindowMetrics], hosts: Mapping[str, str]) -> tuple[Component, ...]:
-    """Components over all arms, then of each arm. `hosts`: run id -> host id."""
-    arms = sorted({m.arm for m in metrics})
+    """Components over the arms taken together, then of each. `hosts`: run id -> host id."""
     windows = sorted({m.window for m in metrics})
-    blocks = _complete_blocks(metrics, arms, windows)
-    found = [*_over_all_arms(blocks, hosts)]
-    for arm in arms:
-        found += _of_one_arm(arm, _complete_blocks(metrics, [arm], windows))
+    arms = sorted({m.arm for m in metrics})
+    of_arm = {arm: _complete_blocks(metrics, [arm], windows) for arm in arms}
+    together = _most_telling({arm: frozenset(blocks) for arm, blocks in of_arm.items()})
+    blocks = _complete_blocks(metrics, together, windows)
+    found = [replace(one, arms=together) for one in _over_arms(blocks, hosts)]
+    for arm, own in of_arm.items():
+        found += [replace(one, arms=(arm,)) for one in _of_one_arm(arm, own)]
     return tuple(found)
+
+
+def _most_telling(blocks: Mapping[str, frozenset[tuple[str, int]]]) -> tuple[str, ...]:
+    """The arms that share the most, by (arms - 1) (blocks - 1); all of them where all share all.
+
+    Taken in order of how many blocks each has: with arms that are in all blocks, and others in
+    some, no other choice leaves more.
+    """
+    order = sorted(blocks, key=lambda arm: (-len(blocks[arm]), arm))
+    best, most = tuple(order), 0
+    for count in range(2, len(order) + 1):
+        shared = frozenset.intersection(*(blocks[arm] for arm in order[:count]))
+        free = (count - 1) * (len(shared) - 1)
+        if free >= most and shared:
+            best, most = tuple(order[:count]), free
+    return tuple(sorted(best))
 
 
 def _complete_blocks(
@@ -73,12 +94,12 @@ def _complete_blocks(
     }
 
 
-def _over_all_arms(
+def _over_arms(
     blocks: Mapping[tuple[str, int], _Floats], hosts: Mapping[str, str]
 ) -> list[Component]:
-    few = "" if len(blocks) >= 2 else "fewer than two blocks with every arm and window"
+    few = "" if len(blocks) >= 2 else "fewer than two blocks with every window"
     if few:
-        return [_without(ALL_ARMS, source, few) for source in ("host", "block", "boot", "window")]
+        return [_without(TOGETHER, source, few) for source in ("host", "block", "boot", "window")]
     of_host = [hosts.get(run, "") for run, _ in blocks]
     values = np.array(list(blocks.values()))
     centred = values - values.mean(axis=0)
@@ -89,16 +110,16 @@ def _over_all_arms(
     square_block = sum(float(np.sum((g - g.mean()) ** 2)) for g in by_host)
     boots = centred.mean(axis=2) - means[:, None]
     free_boot = (count_arms - 1) * (len(blocks) - 1)
-    window = _window(ALL_ARMS, centred - centred.mean(axis=2, keepdims=True), len(blocks) - 1)
+    window = _window(TOGETHER, centred - centred.mean(axis=2, keepdims=True), len(blocks) - 1)
     within = _square(window)
     boot_square = _mean_square(count_windows * float(np.sum(boots**2)), free_boot)
     block_square = _mean_square(count_arms * count_windows * square_block, free_block)
     one_arm = "" if count_arms > 1 else "one arm: a block is a boot"
     return [
         _host(by_host),
-        _between(ALL_ARMS, "block", (block_square, free_block), (boot_square, free_boot),
+        _between(TOGETHER, "block", (block_square, free_block), (boot_square, free_boot),
                  count_arms * count_windows, one_arm or _no_block(free_block)),
-        _between(ALL_ARMS, "boot", (boot_square, free_boot), within, count_windows, one_arm),
+        _between(TOGETHER, "boot", (boot_square, free_boot), within, count_windows, one_arm),
         window,
     ]  # fmt: skip
 
@@ -164,12 +185,12 @@ def _between(
 
 def _host(by_host: Sequence[_Floats]) -> Component:
     if len(by_host) < 2:
-        return _without(ALL_ARMS, "host", "one host")
+        return _without(TOGETHER, "host", "one host")
     if max(map(len, by_host)) < 2:
-        return _without(ALL_ARMS, "host", "one block a host")
+        return _without(TOGETHER, "host", "one block a host")
     found = nested_effects(by_host)
     sd = found.host
-    return Component(ALL_ARMS, "host", found.hosts - 1, 100 * sd.sd, 100 * sd.low, 100 * sd.high)
+    return Component(TOGETHER, "host", found.hosts - 1, 100 * sd.sd, 100 * sd.low, 100 * sd.high)
 
 
 def _no_block(free: int) -> str:

@@ -6,6 +6,7 @@ Invariant: words as they stand in the records; what was not logged is shown as n
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -49,7 +50,28 @@ def decisions_figure(runs: Sequence[Run]) -> Figure:
 
 
 def _shown(data: Table) -> list[int]:
+    return [i for i in _decisions(data) if i not in _alike(data)]
+
+
+def _decisions(data: Table) -> list[int]:
     return [i for i, column in enumerate(data.columns) if column.name not in _LEFT_OUT]
+
+
+def _alike(data: Table) -> list[int]:
+    """Of many arms: rows with one word for all, which are told in a line of their own."""
+    if len(data.rows) <= _MOST_ARMS:
+        return []
+    return [i for i in _decisions(data) if len({row[i] for row in data.rows}) == 1]
+
+
+def _told_alike(data: Table) -> str:
+    told = [f"{_name(data, place)} {data.rows[0][place]}" for place in _alike(data)]
+    return textwrap.fill(f"Alike in all arms: {'; '.join(told)}.", 105) if told else ""
+
+
+def _name(data: Table, place: int) -> str:
+    name = data.columns[place].name
+    return _NAMES.get(name, name)
 
 
 def _bands(data: Table) -> list[tuple[_Cells, ...]]:
@@ -73,10 +95,10 @@ def _wrapped(cell: str, arms: int) -> str:
     return "\n".join(line.strip() for line in lines)
 
 
-def _heights(data: Table, band: Sequence[_Cells]) -> list[float]:
-    """Of each row shown, in inches."""
+def _heights(data: Table, band: Sequence[_Cells], breadth: int) -> list[float]:
+    """Of each row shown, in inches, with words wrapped for so many columns."""
     return [
-        0.06 + _LINE_IN * max(_wrapped(row[place], len(band)).count("\n") + 1 for row in band)
+        0.06 + _LINE_IN * max(_wrapped(row[place], breadth).count("\n") + 1 for row in band)
         for place in _shown(data)
     ]
 
@@ -85,30 +107,36 @@ def _height(data: Table) -> float:
     if not data.rows:
         return 1.5
     bands = _bands(data)
-    heads = [max(_head(row, len(band)).count("\n") + 1 for row in band) for band in bands]
-    return sum(sum(_heights(data, band)) for band in bands) + sum(
-        0.15 + 1.25 * _LINE_IN * lines for lines in heads
+    breadth = max(map(len, bands))
+    heads = [max(_head(row, breadth).count("\n") + 1 for row in band) for band in bands]
+    below = _told_alike(data)
+    return (
+        sum(sum(_heights(data, band, breadth)) for band in bands)
+        + sum(0.15 + 1.25 * _LINE_IN * lines for lines in heads)
+        + (0.1 + _LINE_IN * (below.count("\n") + 1) if below else 0)
     )
 
 
 def draw_decisions(canvas: Canvas, data: Table) -> None:
     """Cells as tall as their longest word wrapped, arms above, decisions to the left."""
     bands = _bands(data)
-    ratios = [sum(_heights(data, band)) for band in bands]
-    axes = canvas.subplots(len(bands), 1, squeeze=False, height_ratios=ratios)
     breadth = max(map(len, bands))
+    ratios = [sum(_heights(data, band, breadth)) for band in bands]
+    axes = canvas.subplots(len(bands), 1, squeeze=False, height_ratios=ratios)
     for (axis,), band in zip(axes, bands, strict=True):
         _band(axis, data, band, breadth)
+    if below := _told_alike(data):
+        canvas.supxlabel(below, fontsize=SMALLEST_PT, color=GREY)
 
 
 def _band(axis: Axes, data: Table, band: Sequence[_Cells], breadth: int) -> None:
     top, centres, names = 0.0, [], []
-    for place, height in zip(_shown(data), _heights(data, band), strict=True):
+    for place, height in zip(_shown(data), _heights(data, band, breadth), strict=True):
         tints = _tints(data, place)
         for across, row in enumerate(band):
             _cell(axis, (across, top, height), _wrapped(row[place], breadth), tints[row[place]])
         centres.append(top + height / 2)
-        names.append(_NAMES.get(data.columns[place].name, data.columns[place].name))
+        names.append(_name(data, place))
         top += height
     axis.set_xticks([i + 0.5 for i in range(len(band))], [_head(row, breadth) for row in band])
     axis.set_yticks(centres, names)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.figures.figure import Figure
-from analysis.figures.rows import Row, grouped, pairs, rows_of
+from analysis.figures.rows import Row, by_window, grouped, pairs, rows_of
 from analysis.figures.style import WIDE, looks
 from analysis.reading import RequestSource, Run
 from analysis.table import Column, Table, number, words
@@ -143,7 +143,7 @@ def draw_gaps(canvas: Canvas, data: Table) -> None:
     """Distributions above, chunk sizes below, one column a window, one legend for all."""
     rows = rows_of(data)
     arms = sorted({row["arm"] for row in rows})
-    windows = grouped(rows, "window")
+    windows = by_window(rows)
     axes = canvas.subplots(2, len(windows), squeeze=False)
     for across, (window, group) in enumerate(windows.items()):
         by_quantity = grouped(group, "quantity")

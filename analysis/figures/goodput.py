@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from analysis.figures.figure import Figure
-from analysis.figures.rows import Row, grouped, pairs, rows_of
+from analysis.figures.rows import Row, by_window, grouped, pairs, rows_of
 from analysis.figures.style import PALE, WIDE, Look, looks
 from analysis.measure_tables import goodput_table
 from analysis.metrics import WindowMetrics
@@ -50,7 +50,7 @@ def draw_goodput(canvas: Canvas, data: Table) -> None:
     """One panel a window and quantity, the same scale along a row."""
     rows = rows_of(data)
     arms = sorted({row["arm"] for row in rows})
-    windows = grouped(rows, "window")
+    windows = by_window(rows)
     quantities = list(grouped(rows, "quantity"))
     axes = canvas.subplots(len(windows), len(quantities), squeeze=False, sharey="row", sharex="col")
     for down, (window, group) in enumerate(windows.items()):

@@ -6,6 +6,7 @@ None and is never drawn as zero.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -26,6 +27,16 @@ def grouped(rows: Iterable[Row], key: str) -> dict[Any, list[Row]]:
     for row in rows:
         found.setdefault(row[key], []).append(row)
     return found
+
+
+def by_window(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Rows by window, windows in the order of the numbers in their names: c1, c8, c64."""
+    found = grouped(rows, "window")
+    return {window: found[window] for window in sorted(found, key=_natural)}
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
 def pairs(rows: Sequence[Row], x: str, y: str) -> tuple[list[float], list[float]]:

@@ -50,7 +50,7 @@ def timeline_figure(runs: Sequence[Run]) -> Figure:
         "and what it took to read the last counters and to stop. Crossed windows are void. Beside "
         "the bar: kernels compiled in warm-up and inside windows, and what ended a boot early. "
         "Below, where the host has a GPU, its SM clock over the windows, one dot a sample. Of many "
-        "boots those of the first block are shown and those that had trouble.",
+        "boots the first of each arm is shown, and those that had trouble.",
         "Horizontal bars, one a boot, each divided into start, warm-up, windows and end, in "
         "seconds since the boot's start.",
         data,
@@ -86,13 +86,14 @@ def timeline_data(runs: Sequence[Run]) -> Table:
 def _chosen(boots: Sequence[tuple[Run, Boot]]) -> list[tuple[Run, Boot]]:
     if len(boots) <= _MOST_BOOTS:
         return list(boots)
-    first = {id(boot) for _, boot in boots if boot.planned is not None and boot.planned.block == 1}
+    completed = [boot for _, boot in boots if boot.outcome == "completed" and boot.planned]
+    first = {boot.started.arm: id(boot) for boot in reversed(completed)}
     trouble = {
         id(boot)
         for _, boot in boots
         if boot.outcome != "completed" or any(window.void for window in boot.windows)
     }
-    kept = [one for one in boots if id(one[1]) in first | trouble]
+    kept = [one for one in boots if id(one[1]) in {*first.values(), *trouble}]
     return (kept or list(boots))[:_MOST_BOOTS]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from analysis.figures.components import components
+from analysis.figures.components import TOGETHER, components
 from analysis.figures.figure import Figure
 from analysis.figures.rows import Row, rows_of
 from analysis.figures.style import GREY, WIDE, looks
@@ -34,11 +34,12 @@ def variance_figure(runs: Sequence[Run], metrics: Sequence[WindowMetrics]) -> Fi
         "Where the spread of throughput comes from",
         "Standard deviations of output throughput, in percent of it, by source: between hosts, "
         "between blocks on a host, between boots in a block, between the windows of a boot once "
-        "the mean of each arm and window is taken off. Of one arm by itself, boot takes in block "
-        "and host. Bars are 95 % intervals; an arrow means that one goes on beyond the axis. What "
-        "these records cannot tell apart is said in words.",
+        "the mean of each arm and window is taken off. First for arms taken together, those that "
+        "share the most blocks, then for each arm by itself, where boot takes in block and host. "
+        "Bars are 95 % intervals; an arrow means that one goes on beyond the axis. What these "
+        "records cannot tell apart is said in words.",
         "A chart of lines, each with a marker for a standard deviation in percent and a bar for "
-        "its interval; first for all arms together, then for each arm.",
+        "its interval; first for arms taken together, then for each arm.",
         data,
         (WIDE, 0.7 + _ROW_IN * max(len(data.rows), 4)),
         draw_variance,
@@ -58,6 +59,7 @@ def variance_data(runs: Sequence[Run], metrics: Sequence[WindowMetrics]) -> Tabl
             number(one.low_percent, 3),
             number(one.high_percent, 3),
             one.why_not or MISSING,
+            " ".join(one.arms),
         )
         for one in (components(metrics, hosts) if metrics else ())
     ]
@@ -66,7 +68,7 @@ def variance_data(runs: Sequence[Run], metrics: Sequence[WindowMetrics]) -> Tabl
         "Components of the spread of output throughput",
         (
             "SD of the logarithm of throughput times a hundred.",
-            "Those blocks count in which every arm has every window.",
+            "Those blocks count in which each of the arms has every window.",
         ),
         (
             *words("scope", "source"),
@@ -74,7 +76,7 @@ def variance_data(runs: Sequence[Run], metrics: Sequence[WindowMetrics]) -> Tabl
             Column("SD", "%"),
             Column("95 % low", "%"),
             Column("95 % high", "%"),
-            *words("not separable because"),
+            *words("not separable because", "arms"),
         ),
         tuple(rows),
     )
@@ -96,8 +98,15 @@ def draw_variance(canvas: Canvas, data: Table) -> None:
     axis.set_yticks(range(len(names)), names)
     axis.set_ylim(len(rows) - 0.5, -0.5)
     axis.set_xlim(-0.02 * end, end)
-    axis.set_xlabel("standard deviation of throughput (%)")
+    axis.set_xlabel(f"standard deviation of throughput (%)\ntogether: {_together(rows)}")
     axis.grid(axis="y", visible=False)
+
+
+def _together(rows: Sequence[Row]) -> str:
+    """The arms of the first scope; all of them in a word."""
+    first = str(rows[0]["arms"])
+    every = {row["arms"] for row in rows if row["scope"] != TOGETHER}
+    return "all arms" if set(first.split()) == every else first.replace(" ", ", ")
 
 
 def _line(axis: Axes, place: int, row: Row, end: float) -> None:

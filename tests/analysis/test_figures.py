@@ -17,10 +17,11 @@ from matplotlib.text import Text
 from sealed_run import Shape, make_run, small_plan
 
 from analysis.figures import FORMS, Figure, render, study_figures
+from analysis.figures.decisions import decisions_figure
 from analysis.figures.files import figure_files
 from analysis.figures.gaps import Distribution
 from analysis.figures.goodput import beaten_spans, fastest_arm
-from analysis.figures.rows import grouped, pairs, rows_of
+from analysis.figures.rows import by_window, grouped, pairs, rows_of
 from analysis.figures.style import RC, SMALLEST_PT, looks
 from analysis.metrics import run_metrics
 from analysis.reading import Run, read_run
@@ -197,6 +198,31 @@ def test_a_decision_matrix_has_every_word_of_the_table(figures: dict[str, Figure
     texts = {t.get_text().replace("\n", " ") for t in _drawn(figure).findobj(Text)}
     for row in figure.data.rows:
         assert {cell for cell in row[3:] if cell != "-"} <= texts
+
+
+def test_many_arms_are_told_in_bands_and_what_is_alike_once(run: Run) -> None:
+    boots = [
+        replace(
+            boot,
+            started=replace(boot.started, boot=f"b01-1-arm{i}", arm=f"arm{i}"),
+            decided=replace(boot.decided, facts={**boot.decided.facts, "spec_tokens": i % 3}),
+        )
+        for i in range(13)
+        for boot in [next(b for b in run.boots if b.decided and b.planned)]
+        if boot.decided is not None
+    ]
+    figure = decisions_figure([replace(run, boots=boots)])
+    canvas = _drawn(figure)
+    assert len(canvas.axes) == 3
+    labels = {tick.get_text() for axis in canvas.axes for tick in axis.get_yticklabels()}
+    assert labels == {"drafted tokens"}
+    texts = " ".join(t.get_text().replace("\n", " ") for t in canvas.findobj(Text))
+    assert "Alike in all arms: target backend FLASH_ATTN;" in texts
+
+
+def test_windows_stand_in_the_order_of_their_numbers() -> None:
+    rows: list[dict[str, Any]] = [{"window": name} for name in ("c64", "c8", "c1", "c64-plain")]
+    assert list(by_window(rows)) == ["c1", "c8", "c64", "c64-plain"]
 
 
 def test_no_text_is_smaller_than_print_allows(figures: dict[str, Figure]) -> None:

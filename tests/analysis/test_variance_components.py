@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sealed_run import make_run, small_plan
 
-from analysis.figures.components import ALL_ARMS, Component, components
+from analysis.figures.components import TOGETHER, Component, components
 from analysis.metrics import WindowMetrics, run_metrics
 from analysis.reading import read_run
 
@@ -72,7 +72,7 @@ def test_components_come_out_as_they_were_put_in(window: WindowMetrics) -> None:
     found = _simulated(window, (0.08, 0.05, 0.03, 0.01), hosts=40, blocks=40, seed=1)
     wanted = {"host": 8.0, "block": 5.0, "boot": 3.0, "window": 1.0}
     for source, sd in wanted.items():
-        one = found[ALL_ARMS, source]
+        one = found[TOGETHER, source]
         assert one.sd_percent == pytest.approx(sd, rel=0.25 if source == "host" else 0.06)
         assert one.low_percent is not None
         assert one.high_percent is not None
@@ -89,7 +89,7 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(
     sds = (0.0, 0.04, 0.03, 0.02)
     trials, held = 150, 0
     for seed in range(trials):
-        one = _simulated(window, sds, hosts=1, blocks=6, seed=seed)[ALL_ARMS, source]
+        one = _simulated(window, sds, hosts=1, blocks=6, seed=seed)[TOGETHER, source]
         assert one.low_percent is not None
         assert one.high_percent is not None
         held += one.low_percent <= 100 * sds[place] <= one.high_percent
@@ -108,19 +108,19 @@ def test_a_worked_example_by_hand(window: WindowMetrics) -> None:
     found = _found(_metrics(window, logs), {"r": "h"})
     # Centred: block 1 (-0.1, -0.2), block 2 (0.1, 0.2): block means -0.15 and 0.15.
     # MS block = 2 arms x (0.15^2 + 0.15^2) / 1 = 0.09; boots 0.05, -0.05 twice: MS boot = 0.01 / 1.
-    boot, block = found[ALL_ARMS, "boot"], found[ALL_ARMS, "block"]
+    boot, block = found[TOGETHER, "boot"], found[TOGETHER, "block"]
     assert boot.sd_percent == pytest.approx(100 * math.sqrt(0.01))
     assert block.sd_percent == pytest.approx(100 * math.sqrt((0.09 - 0.01) / 2))
     assert (boot.df, block.df) == (1, 1)
-    assert "one window a boot" in found[ALL_ARMS, "window"].why_not
+    assert "one window a boot" in found[TOGETHER, "window"].why_not
 
 
 def test_what_the_records_cannot_tell_apart_is_said(window: WindowMetrics) -> None:
     one_host = _simulated(window, (0.0, 0.04, 0.03, 0.02), hosts=1, blocks=2, seed=3)
-    assert one_host[ALL_ARMS, "host"].why_not == "one host"
-    assert one_host[ALL_ARMS, "host"].sd_percent is None
+    assert one_host[TOGETHER, "host"].why_not == "one host"
+    assert one_host[TOGETHER, "host"].sd_percent is None
     one_block = _simulated(window, (0.0, 0.04, 0.03, 0.02), hosts=3, blocks=1, seed=3)
-    assert "no telling it from the host" in one_block[ALL_ARMS, "block"].why_not
+    assert "no telling it from the host" in one_block[TOGETHER, "block"].why_not
     single = _simulated(window, (0.0, 0.04, 0.03, 0.02), hosts=1, blocks=1, seed=3)
     assert all(component.sd_percent is None for component in single.values())
 
@@ -137,5 +137,24 @@ def test_a_block_without_every_window_is_left_out(window: WindowMetrics) -> None
     )
     torn = [m for m in full if (m.block, m.arm, m.window) != (3, "a", "c8")]
     found = _found(torn, {"r": "h"})
-    assert found[ALL_ARMS, "window"].df == len(ARMS) * (2 - 1) * (len(WINDOWS) - 1)
+    assert found[TOGETHER, "window"].df == len(ARMS) * (2 - 1) * (len(WINDOWS) - 1)
     assert found["b", "boot"].df == 2
+
+
+def test_arms_that_are_in_some_blocks_only_do_not_spoil_those_in_all(
+    window: WindowMetrics,
+) -> None:
+    # As a plan has it that measures two arms in every block and four more in some of them.
+    blocks = {"a": range(1, 13), "b": range(1, 13), "c": (6, 8, 10), "d": (6, 8, 10), "e": (7, 9)}
+    logs = {
+        ("r", block, arm, name): 1.0 + 0.01 * ((7 * block + ord(arm)) % 5)
+        for arm, taken in blocks.items()
+        for block in taken
+        for name in WINDOWS
+    }
+    found = _found(_metrics(window, logs), {"r": "h"})
+    boot = found[TOGETHER, "boot"]
+    assert boot.arms == ("a", "b")
+    assert boot.df == (2 - 1) * (12 - 1)
+    assert found["c", "boot"].df == 2
+    assert found["e", "boot"].df == 1
