@@ -6,6 +6,7 @@ import click
 
 from analysis.figures import study_figures
 from analysis.figures.files import write_figures
+from analysis.figures.pooled import pooled_runs
 from analysis.reading import sealed_runs
 from analysis.streaming.large_run import read_run_in_batches
 from kit.heartbeat import heartbeat
@@ -21,7 +22,8 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     """Draw the figures of runs as PDF, SVG and PNG, each with its data as CSV beside it.
 
     RUN is a run's id or its beginning, or a path to one; default: every sealed run here that is not
-    synthetic. Each run has a directory under build/figures. The chain of a run is verified first.
+    synthetic. Each run has a directory under build/figures, and so have several runs of one plan
+    together, with what counts of each. The chain of a run is verified first.
 
     \b
     Example:
@@ -31,24 +33,24 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     here = home()
     with heartbeat(say, "reading the records"):
         directories = [find_records(here, name) for name in names] or list(sealed_runs(here.data))
-        runs = [read_run_in_batches(directory, here.cache) for directory in directories]
+        read = [(read_run_in_batches(one, here.cache), one) for one in directories]
         if not names:
-            runs = [run for run in runs if not run.started.synthetic]
-    if not runs:
+            read = [(run, one) for run, one in read if not run.started.synthetic]
+    if not read:
         raise UnknownRunError(f"no sealed run in {here.data}", remedy="kit reproduce makes one")
     drawn = []
     with heartbeat(say, "drawing"):
-        for run in runs:
-            part = "demo/figures" if run.started.synthetic else "figures"
-            directory = here.out / part / run.run_id
-            figures = study_figures([run])
-            written = write_figures(figures, directory)
-            drawn.append((run.run_id, directory, figures, written))
+        studies = [(run.run_id, [run]) for run, _ in read] + pooled_runs(read)
+        for name, runs in studies:
+            part = "demo/figures" if runs[0].started.synthetic else "figures"
+            directory = here.out / part / name
+            figures = study_figures(runs)
+            drawn.append((name, directory, figures, write_figures(figures, directory)))
     if as_json:
         print_json(
             [
                 {
-                    "run": run_id,
+                    "study": name,
                     "figures": [
                         {
                             "name": figure.name,
@@ -61,11 +63,11 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
                         for figure in figures
                     ],
                 }
-                for run_id, _, figures, written in drawn
+                for name, _, figures, written in drawn
             ]
         )
         return
-    for run_id, directory, figures, _ in drawn:
-        click.echo(run_id)
+    for name, directory, figures, _ in drawn:
+        click.echo(name)
         print_table(("figure", "shows"), [(f.name, f.absent or f.title) for f in figures])
         say(f"written: {directory}")
