@@ -21,6 +21,12 @@ FILE_NAME = re.compile(r"F[0-9]{3,}\.md")
 _ID = re.compile(r"F[0-9]{3,}")
 _KEYS = ("id", "title", "status", "retracts", "retracted-by", "provenance", "evidence", "defect")
 _FRONT = re.compile(r"---\n(.*?)\n---\n(.*)\Z", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+# What people write where they have nothing to say.
+_PLACEHOLDERS = frozenset(
+    {"", "na", "nothing", "none", "nil", "notapplicable", "tbd", "todo", "tobedone", "tobewritten"}
+    | {"tobedetermined", "seeabove", "seebelow", "nolimitations", "nolimits", "anything", "other"}
+)
 _HEADING = re.compile(r"^## (.+?)\s*$", re.MULTILINE)
 
 
@@ -41,10 +47,11 @@ class Finding:
 
     @property
     def not_established(self) -> str:
-        """The text of the mandatory section; "" where it is missing or empty."""
-        parts = _HEADING.split(self.body)
+        """The text of the mandatory section; "" where it is missing, empty or says nothing."""
+        parts = _HEADING.split(_COMMENT.sub("", self.body))
         sections = dict(zip(parts[1::2], parts[2::2], strict=True))
-        return sections.get(SECTION, "").strip()
+        text = sections.get(SECTION, "").strip()
+        return "" if _word(text) in _PLACEHOLDERS else text
 
     @property
     def number(self) -> int:
@@ -147,6 +154,11 @@ def next_number(paths: Iterable[str]) -> int:
     """One more than the highest number that any of these paths, now or in git, ever had."""
     names = (PurePosixPath(path).name for path in paths)
     return max((int(name[1:-3]) for name in names if FILE_NAME.fullmatch(name)), default=0) + 1
+
+
+def _word(text: str) -> str:
+    """Letters and digits alone, in lower case: what is left of a text without its marks."""
+    return "".join(char for char in text.casefold() if char.isalnum())
 
 
 def _list(text: str) -> tuple[str, ...]:

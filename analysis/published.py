@@ -12,8 +12,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import tomllib
-
+from analysis.claiming.toml_file import toml_text, toml_value
 from analysis.goodput import QUANTITIES
 from records.errors import ClaimError
 
@@ -103,15 +102,12 @@ class Published:
 def load_published(root: Path) -> dict[str, Published]:
     """The published claims by id; none without the file. ClaimError says what is wrong with it."""
     path = root / PUBLISHED
-    return parse_published(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return parse_published(toml_text(path)) if path.is_file() else {}
 
 
 def parse_published(text: str) -> dict[str, Published]:
     """Read the `[[claim]]` entries. ClaimError says which is wrong, and in what."""
-    try:
-        value = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ClaimError(f"{PUBLISHED}: {error}") from error
+    value = toml_value(text, PUBLISHED)
     entries = value.pop("claim", [])
     if value or not isinstance(entries, list):
         raise ClaimError(f"{PUBLISHED}: want nothing but [[claim]] entries")

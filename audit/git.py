@@ -73,7 +73,7 @@ class Git:
         output = self._run(
             "log",
             "--full-history",
-            "-m",
+            "--diff-merges=separate",
             "--raw",
             "--no-abbrev",
             "--no-renames",
@@ -137,6 +137,11 @@ class Git:
         output = self._run("ls-files", "-v", "-z", "--", self.relative(path))
         entries = (os.fsdecode(entry) for entry in output.split(b"\0")[:-1])
         return frozenset(e[2:] for e in entries if e[0] == "S" or e[0].islower())
+
+    def tracked(self, path: Path) -> tuple[str, ...]:
+        """Files below `path` that git's index holds, whether they are here or not."""
+        output = self._run("ls-files", "-z", "--", self.relative(path))
+        return tuple(os.fsdecode(entry) for entry in output.split(b"\0")[:-1])
 
     def blob(self, blob: str) -> bytes:
         """The content of a blob."""

@@ -5,11 +5,14 @@ Invariant: a citation that does not parse is a citation of nothing, and is repor
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from records.run_directory import is_regular
 
 Kind = Literal["tex", "markdown"]
 Scheme = Literal["claim", "published"]
@@ -20,11 +23,14 @@ _TABLES = Path("paper") / "tables"
 
 _MARKDOWN = re.compile(r"\[([^\]\n]*)\]\((claim|published):([^)\s]*)\)")
 _TEX = re.compile(r"\\(claim|published)\{([^{}\n]*)\}")
-# What looks like a citation and is none: a missing brace, a bare scheme, a line end inside.
-_MARKDOWN_LOOSE = re.compile(r"\((?:claim|published):")
+# What looks like a citation and is none: a missing brace, a bare scheme, a line end inside, and the
+# other ways in which Markdown writes a link: [1]: claim:id, <claim:id>, href="claim:id".
+_MARKDOWN_LOOSE = re.compile(r"(?:[(<\"'=]|\]:)\s*(?:claim|published):")
 _TEX_LOOSE = re.compile(r"\\(?:claim|published)(?![A-Za-z])")
 _TEX_COMMENT = re.compile(r"(?<!\\)%.*")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+# What of a finding's front matter is printed: everything else there is an id, a digest or a word.
+_PRINTED_KEYS = ("title: ", "defect: ")
 _CODE = re.compile(r"`[^`\n]*`")
 
 
@@ -39,11 +45,16 @@ class Document:
 
     @property
     def lines(self) -> list[str]:
-        """Its lines without what is not printed: TeX comments, front matter, code in the README."""
+        """Its lines as they are printed: no TeX comments, keys of front matter, code in the README.
+
+        HTML entities are read as what they show.
+        """
         text = self.text
         if self.kind == "markdown":
-            text = _FRONT_MATTER.sub(lambda match: "\n" * match[0].count("\n"), text)
+            text = _FRONT_MATTER.sub(_printed_keys, text)
         lines = text.split("\n")
+        if self.kind == "markdown":
+            lines = [html.unescape(line).replace("\n", " ") for line in lines]
         if self.kind == "tex":
             return [_TEX_COMMENT.sub("", line) for line in lines]
         # The README shows how claims are written; a finding has no reason to.
@@ -65,21 +76,24 @@ class Citation:
 
 
 def documents(root: Path) -> Iterator[Document]:
-    """README, the paper's sources and the findings, in order of path."""
+    """README, the paper's sources and the findings, in order of path; links are not followed."""
     readme = root / "README.md"
-    if readme.is_file():
+    if is_regular(readme):
         yield _document(root, readme, scanned=False)
     for path in sorted((root / "paper").rglob("*.tex")):
         relative = path.relative_to(root)
+        if not is_regular(path):
+            continue
         if not relative.is_relative_to(GENERATED) and not relative.is_relative_to(_TABLES):
             yield _document(root, path, scanned=True)
-    for path in sorted((root / FINDINGS).glob("*.md")):
+    for path in sorted(filter(is_regular, (root / FINDINGS).glob("*.md"))):
         yield _document(root, path, scanned=path.name != "README.md")
 
 
 def _document(root: Path, path: Path, scanned: bool) -> Document:
+    """What is not UTF-8 becomes U+FFFD, which concealment.py refuses."""
     kind: Kind = "tex" if path.suffix == ".tex" else "markdown"
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8", errors="replace")
     return Document(path.relative_to(root).as_posix(), kind, text, scanned)
 
 
@@ -100,6 +114,11 @@ def citations(document: Document) -> Iterator[Citation]:
 def without_citations(kind: Kind, line: str) -> str:
     """The line with each citation blanked out, so that columns stay."""
     return (_TEX if kind == "tex" else _MARKDOWN).sub(_blank, line)
+
+
+def _printed_keys(match: re.Match[str]) -> str:
+    lines = match[0].split("\n")
+    return "\n".join(line if line.startswith(_PRINTED_KEYS) else "" for line in lines)
 
 
 def _blank(match: re.Match[str]) -> str:

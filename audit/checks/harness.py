@@ -29,7 +29,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
     """Find the sources of each run's harness, and look at them too for imports of the engine."""
     wanted: dict[Digest, RunView] = {}
     for run in repository.runs:
-        started = _started(run)
+        started = run_started(run)
         if started is not None and not started.synthetic:
             wanted.setdefault(started.harness_digest, run)
     if not wanted:
@@ -48,7 +48,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
         yield UNKNOWN.at(shown, 1, "", str(digest), "the work tree's, or that of a commit")
 
 
-def _started(run: RunView) -> schema.RunStarted | None:
+def run_started(run: RunView) -> schema.RunStarted | None:
     """The first line of a run; None where it is not one (the check of events says so)."""
     if not run.directory.events.is_file():
         return None

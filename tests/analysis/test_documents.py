@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.claiming.documents import Document, citations, documents
-from analysis.claiming.numerals import Allowed, is_allowed, numerals, parse_allowed
+from analysis.claiming.numerals import (
+    Allowed,
+    is_allowed,
+    measured_numerals,
+    numerals,
+    parse_allowed,
+)
 from records.errors import ClaimError
 
 
@@ -36,7 +42,16 @@ def found(document: Document) -> list[str]:
         ("٣ boots", ["٣"]),
         ("12x faster", ["12"]),
         ("\\claim{a.1} and \\published{b.2}", []),
-        ("\\label{sec:1} \\cite[p. 3]{x99} \\input{sections/2} \\\\[3pt] \\vspace{2mm}", []),
+        ("\\label{sec:1} \\cite{x99} \\input{sections/2} \\\\[3pt] \\vspace{2mm}", []),
+        ("as in \\cite[p. 3]{x99}", ["3"]),
+        ("\\url{17}", ["17"]),
+        ("\\relax17 and x17 and $x18$", ["17", "17", "18"]),
+        ("\\begin{tabular}{l}17 \\textbf{x}", ["17"]),
+        ("十七, ⑰, Ⅻ", ["十", "七", "⑰", "Ⅻ"]),
+        ("seventeen percent, twenty-five\\,\\% or so", ["seventeen"]),
+        ("one hundred and five ms", ["one hundred and five"]),
+        ("It was twice as fast, two cores", ["twice"]),
+        ("a third of the boots, in seventeen\npercent", ["seventeen"]),
         ("\\begin{tabular}{p{3cm}r} 7", ["7"]),
         ("text % 99 in a comment", []),
         ("100\\% here", ["100"]),
@@ -55,10 +70,26 @@ def test_numerals_in_tex(text, want):
         ("---\nid: F001\nevidence: [sha256:12]\n---\nbody 5", ["5"]),
         ("`5` in code", ["5"]),
         ("[13.92](claim: a)", ["13.92"]),
+        ("&#x31;&#55; and &frac12;", ["17", "½"]),
+        ("_17_ and **18**", ["17", "18"]),
+        ("---\nid: F001\ntitle: It was 17 % faster\n---\nbody", ["17"]),
     ],
 )
 def test_numerals_in_findings(text, want):
     assert found(markdown(text)) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("17 % faster, 2.5 times faster, 3x", ["17", "2.5", "3"]),
+        ("250 tok/s after 11 s on port 8000, 90 MB", ["250"]),
+        ("[1.117](claim:a.b) times the throughput", []),
+    ],
+)
+def test_measured_numbers_of_a_text_that_is_not_scanned(text, want):
+    document = Document("README.md", "markdown", text, scanned=False)
+    assert [numeral.text for numeral in measured_numerals(document)] == want
 
 
 @given(st.text(alphabet="abc (){}[]\\%.`-\n", max_size=30), st.integers(0, 10**6))
@@ -82,7 +113,17 @@ def test_a_torn_citation_in_tex_cites_nothing(text):
     assert [c.id for c in citations(tex(text))] == [""]
 
 
-@pytest.mark.parametrize("text", ["[1\n](claim:a)", "(claim:a)", "[1](claim:a b)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1\n](claim:a)",
+        "(claim:a)",
+        "[1](claim:a b)",
+        "[1][a]\n\n[a]: claim:a",
+        "[1](<claim:a>)",
+        '<a href="claim:a">1</a>',
+    ],
+)
 def test_a_torn_citation_in_markdown_cites_nothing(text):
     assert [c.id for c in citations(markdown(text))] == [""]
 

@@ -222,7 +222,8 @@ def _paper(repository: Repository) -> None:
     folder.mkdir(parents=True)
     seal = RunDirectory(repository.run("run-1")).seal_digest
     (root / "paper" / "evidence.toml").write_text(
-        f'[study.{STUDY}]\nplan = "{STUDY}"\n\n[study.{STUDY}.runs]\n"run-1" = "{seal}"\n'
+        f'[study.{STUDY}]\nplan = "{STUDY}"\n\n[study.{STUDY}.runs]\n"run-1" = "{seal}"\n\n'
+        f'[study.{STUDY}.left_out]\n"run-2" = "a boot failed"\n"run-3" = "made for other tests"\n'
     )
     shutil.copy(ROOT / "paper" / "published.toml", root / "paper")
     values = paper(RepositoryView(root, repository.data)).evaluation.values

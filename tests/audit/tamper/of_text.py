@@ -6,6 +6,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from audit.paper import paper
+from audit.repository import RepositoryView
+from records.run_directory import RunDirectory
+from tests import sealed_run
 from tests.audit.tamper.corruption import Corruption
 from tests.audit.tamper.healthy import CLAIM, OTHER, Repository
 
@@ -60,7 +64,193 @@ def _emptied(text: str) -> str:
     return head + "## What this does NOT establish\n"
 
 
+def _more(text: str, name: str = "main.tex") -> Callable[[Repository], None]:
+    """A text with something more at its end."""
+    return _text(name, lambda t: t + text)
+
+
+def _in_finding(text: str) -> Callable[[Repository], None]:
+    """Something more in the body of a finding."""
+    return _text("findings/F001.md", lambda t: t.replace("\n## What", f"\n{text}\n\n## What"))
+
+
+def _file(name: str, text: str = "It was 17 percent faster.\n") -> Callable[[Repository], None]:
+    """A new file of the project."""
+
+    def apply(repository: Repository) -> None:
+        path = repository.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    return apply
+
+
+def _linked_folder(repository: Repository) -> None:
+    """A source in a folder that is a link to somewhere else."""
+    elsewhere = repository.root.parent / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "a.tex").write_text("It was 17 percent faster.\n")
+    (repository.root / "paper" / "more").symlink_to(elsewhere)
+
+
+def _generated_held(repository: Repository) -> None:
+    (repository.root / ".gitignore").write_text("/paper/generated/\n")
+    _file("paper/generated/verdicts.tex")(repository)
+    repository.commit()
+    repository.git("add", "-f", "paper/generated/verdicts.tex")
+    repository.git("commit", "-q", "-m", "for the reader's convenience")
+
+
+def _title(repository: Repository) -> None:
+    """A new finding whose title says it."""
+    text = _finding("F001.md")(repository).read_text().replace("id: F001", "id: F004")
+    text = text.replace("title: Acceptance", "title: It was 17 percent faster")
+    text = text.replace("Anything about", "Whatever one might think of")
+    _finding("F004.md")(repository).write_text(text)
+
+
+def _limits(text: str) -> Callable[[Repository], None]:
+    """Another text about what the finding does not establish."""
+
+    def change(finding: str) -> str:
+        head, title, _ = finding.partition("## What this does NOT establish")
+        return f"{head}{title}\n\n{text}\n"
+
+    return _text("findings/F001.md", change)
+
+
+def _better_run(repository: Repository) -> None:
+    """The study rests on run-3 in place of run-1, findings and numbers along with it."""
+    old, new = (RunDirectory(repository.run(name)).seal_digest for name in ("run-1", "run-3"))
+    paper_folder = repository.root / "paper"
+    left_out = re.compile(r"\n\[study[^\n]*left_out\].*", re.DOTALL)
+    for path in (paper_folder / "evidence.toml", *(paper_folder / "findings").iterdir()):
+        text = left_out.sub("\n", path.read_text()) if path.suffix == ".toml" else path.read_text()
+        path.write_text(text.replace(str(old), str(new)).replace("run-1", "run-3"))
+    value = paper(RepositoryView(repository.root, repository.data)).evaluation.values[CLAIM]
+    first = _finding("F001.md")(repository)
+    first.write_text(re.sub(r"\[[^\]]*\]\(claim", f"[{value.printed}](claim", first.read_text()))
+
+
+def _another_run(repository: Repository) -> None:
+    """One more run of the study's plan, committed, of which nobody speaks."""
+    repository.add_run("run-4", sealed_run.Shape())
+
+
+_RULE = """
+[[claim]]
+id = "own.cv"
+text = "a spread"
+figure = "13.92"
+unit = "%"
+source = "abstract"
+quantity = "throughput"
+test = "cv-margin"
+fixed = "2026-11-30"
+
+[claim.of]
+engine = "vllm 0.29.0"
+capability = "0"
+
+[claim.margin]
+relative = "0.50"
+fixed = "2026-11-30"
+reason = "for tests"
+
+[[claim.measured]]
+plan = "test-plan"
+arms = ["draft"]
+window = "c1"
+"""
+
+
+def _wider_margin(repository: Repository) -> None:
+    """A margin widened once the run that it judges was known."""
+    path = repository.root / "paper" / "published.toml"
+    path.write_text(path.read_text() + _RULE)
+    repository.commit("a rule")
+    path.write_text(path.read_text().replace(_RULE, _RULE.replace("0.50", "0.95")))
+
+
+_WORDS = (
+    ("in words", "It was seventeen percent faster.\n"),
+    ("in one word", "It was twice as fast.\n"),
+    ("after a command's name", "It was \\relax17 percent faster.\n"),
+    ("after a letter", "It was x17 faster.\n"),
+    ("in a note to a reference", "It was so~\\cite[17 percent]{rfc}.\n"),
+    ("in an address", "\\url{17-percent-faster}\n"),
+    ("behind the columns of a table", "\\begin{tabular}{l}17 & \\textbf{x}\n\\end{tabular}\n"),
+    ("in Chinese", "It was 十七 percent faster.\n"),
+    ("in circles", "It was ⑰ percent faster.\n"),
+    ("in full width", "It was １７ percent faster.\n"),  # noqa: RUF001
+)
+_CONCEALED = (
+    ("behind a percent sign that is no comment", "It was \\verb|%17 percent| faster.\n"),
+    ("with the percent sign made a letter", "\\catcode`\\%=12 It was %17 percent.\n"),
+    ("by its code point", "It was ^^31^^37 faster.\n"),
+    ("as a Roman numeral", "It was \\romannumeral17 faster.\n"),
+    ("as a counter", "\\setcounter{page}{17}It was \\thepage.\n"),
+    ("by another meaning of the claim's command", "\\let\\claim\\published\n"),
+    ("from a file that is no source", "\\input{results.txt}\n"),
+    ("from a file outside of the paper", "\\input{../build/x}\n"),
+    ("as a picture", "\\includegraphics{chart.png}\n"),
+    ("read backwards", f"It was \u202e\\claim{{{CLAIM}}}\u202c.\n"),
+)
+_MARKDOWN = (
+    ("as an entity", "NUM01", "It was &#x31;&#x37; percent faster."),
+    ("as an entity of a fraction", "NUM01", "It was &frac12; faster."),
+    ("between underscores", "NUM01", "It was _17_ percent faster."),
+    ("as a picture", "TEXT01", "![chart](chart.svg)"),
+    ("as a picture in HTML", "TEXT01", "<img src=chart.svg>"),
+    ("with a link elsewhere on the page", "CLAIM01", f"It was [one][c].\n\n[c]: claim:{CLAIM}"),
+)
+_README = (
+    ("a percentage", "NUM01", "It was 17 % faster.\n"),
+    ("a factor", "NUM01", "It was 2.5 times faster.\n"),
+    ("a rate", "NUM01", "It gave 250 tok/s.\n"),
+    ("a link in angle brackets", "CLAIM01", f"It gave [9.9](<claim:{CLAIM}>).\n"),
+    ("a link in HTML", "CLAIM01", f'It gave <a href="claim:{CLAIM}">9.9</a>.\n'),
+)
+_UNREAD = (
+    ("a picture with numbers", "paper/figs/chart.svg"),
+    ("a style of its own", "paper/speedup.sty"),
+    ("a bibliography made by hand", "paper/main.bbl"),
+    ("notes beside the findings", "paper/findings/notes.txt"),
+    ("a finding in a folder below", "paper/findings/more/F004.md"),
+)
+
 ALL = (
+    *(Corruption(f"a number in the paper {how}", "NUM01", _more(t)) for how, t in _WORDS),
+    *(Corruption(f"a number in the paper {how}", "TEXT01", _more(t)) for how, t in _CONCEALED),
+    *(Corruption(f"a number in a finding {how}", c, _in_finding(t)) for how, c, t in _MARKDOWN),
+    *(Corruption(f"in the README {what}", c, _file("README.md", t)) for what, c, t in _README),
+    *(Corruption(f"in the paper {what}", "TEXT02", _file(name)) for what, name in _UNREAD),
+    Corruption("a number in the title of a finding", "NUM01", _title),
+    Corruption(
+        "a number in a note of the bibliography",
+        "NUM01",
+        _file("paper/references.bib", "@misc{a, note = {It was 17 percent faster}, year = 2020}\n"),
+    ),
+    Corruption(
+        "a number in a style file",
+        "NUM01",
+        _file("paper/claims.sty", "\\newcommand{\\speedup}[1]{17\\%}\n"),
+    ),
+    Corruption(
+        "an allowance for a number anywhere",
+        "NUM02",
+        _file(
+            "paper/allowed-numbers.toml",
+            '[[number]]\nvalue = "17"\nplace = "*"\nphrase = "17"\nreason = "it is true"\n',
+        ),
+    ),
+    Corruption("sources in a folder that is a link", "TEXT02", _linked_folder),
+    Corruption("a generated file committed", "TEXT03", _generated_held),
+    Corruption(
+        "bytes that are no text",
+        "TEXT01",
+        lambda r: (r.root / "paper" / "main.tex").write_bytes(b"It was \xff.\n"),
+    ),
     Corruption("a number in a table, its last digit by one", "TABLE01", _table_digit),
     Corruption("a row of a table taken out", "TABLE01", _row_gone),
     Corruption(
@@ -108,6 +298,31 @@ ALL = (
         _text("findings/F003.md", lambda t: t.replace("retracts: [F002]", "retracts: []")),
     ),
     Corruption("a finding without its limits", "FIND03", _text("findings/F001.md", _emptied)),
+    Corruption("limits that say nothing", "FIND03", _limits("N/A.")),
+    Corruption("limits that nobody sees", "FIND03", _limits("<!-- Anything about hosts. -->")),
+    Corruption(
+        "the section on limits commented out",
+        "FIND03",
+        _text("findings/F001.md", lambda t: t.replace("## What", "<!--\n## What") + "-->\n"),
+    ),
+    Corruption("a better run chosen for a study", "SELECT01", _better_run),
+    Corruption(
+        "a reason to leave a run out taken back",
+        "SELECT01",
+        _text("evidence.toml", lambda t: t.replace('"run-2" = "a boot failed"\n', "")),
+    ),
+    Corruption("a run of a study's plan passed over", "SELECT02", _another_run),
+    Corruption("a margin widened after the data", "SELECT03", _wider_margin),
+    Corruption(
+        "evidence that is no text",
+        "CLAIM05",
+        lambda r: (r.root / "paper" / "evidence.toml").write_bytes(b"\xff"),
+    ),
+    Corruption(
+        "evidence nested without end",
+        "CLAIM05",
+        _text("evidence.toml", lambda _: "a=" + "[" * 99999),
+    ),
     Corruption(
         "a finding resting on no run here",
         "FIND05",
