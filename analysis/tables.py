@@ -22,7 +22,7 @@ from analysis.peer_table import peer_table
 from analysis.reading import Run
 from analysis.table import Table
 
-_SYNTHETIC = (
+SYNTHETIC = (
     "SYNTHETIC: the engine was the reference server; these numbers say nothing of any engine."
 )
 
@@ -46,7 +46,7 @@ def study_tables(runs: Sequence[Run]) -> list[Table]:
     ]
     if ordered and ordered[0].started.synthetic:
         return [
-            Table(t.name, f"{t.title} (SYNTHETIC)", (_SYNTHETIC, *t.notes), t.columns, t.rows)
+            Table(t.name, f"{t.title} (SYNTHETIC)", (SYNTHETIC, *t.notes), t.columns, t.rows)
             for t in tables
         ]
     return tables

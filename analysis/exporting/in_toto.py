@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.exporting.table_files import SYNTHETIC
 from analysis.reading import Run
+from analysis.tables import SYNTHETIC
 from records.digest import Digest
 from records.journal import EVENTS_NAME
 from records.seal import SEAL_NAME

@@ -18,8 +18,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
-from analysis.exporting.table_files import SYNTHETIC
 from analysis.reading import Boot, Run
+from analysis.tables import SYNTHETIC
 from records import canonical
 from records.decode import to_object
 from records.digest import Digest

@@ -20,15 +20,13 @@ from analysis.exporting.rows import chunk_batches, request_batches, schema_of, w
 from analysis.exporting.tables import CHUNKS, REQUESTS, SCHEMA_VERSION, WINDOWS, Export
 from analysis.frames import require_one_kind
 from analysis.reading import Run
+from analysis.tables import SYNTHETIC
 
 Form = Literal["parquet", "csv"]
 _BATCHES: tuple[tuple[Export, Callable[[Sequence[Run]], Iterator[pa.Table]]], ...] = (
     (WINDOWS, window_batches),
     (REQUESTS, request_batches),
     (CHUNKS, chunk_batches),
-)
-SYNTHETIC = (
-    "SYNTHETIC: the engine was the reference server; these numbers say nothing of any engine."
 )
 
 

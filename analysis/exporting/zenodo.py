@@ -17,8 +17,8 @@ from typing import Any
 
 import yaml
 
-from analysis.exporting.table_files import SYNTHETIC
 from analysis.reading import Run
+from analysis.tables import SYNTHETIC
 from records.errors import ExportError
 
 SOFTWARE_NAME, DATA_NAME = "zenodo-software.json", "zenodo-data.json"

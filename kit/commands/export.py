@@ -139,13 +139,14 @@ def in_toto(name: str, out: Path | None) -> None:
       kit export in-toto 20261130T115921Z --out build/run.intoto.json
     """
     from analysis.exporting.in_toto import statement
+    from kit.commands.export_outcome import outcome_of
 
     here = home()
     ((directory, run),) = _read(here, (name,))
     if not directory.is_sealed:
         raise ExportError(f"run {run.run_id} is not sealed: it may still grow", "kit status")
     with heartbeat(say, "auditing"):
-        outcome = _audited(here, directory)
+        outcome = outcome_of(here.root, directory)
     with directory.events.open("rb") as file:
         journal = Digest.of_file(file)
     made = statement(run, journal, directory.seal_digest, outcome)
@@ -156,31 +157,6 @@ def in_toto(name: str, out: Path | None) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_bytes(made)
     _told([out], as_json=False)
-
-
-def _audited(here: Home, directory: RunDirectory) -> Any:
-    """What the audit of the records around a run finds of it and of what all runs share."""
-    from analysis.exporting.in_toto import Outcome
-    from audit.catalogue import ALL
-    from audit.runner import audit
-    from audit.trust import Context
-
-    report = audit(here.root, directory.path.absolute().parent)
-    worst: dict[str, str] = {}
-    for check in ALL:
-        codes = {code.code for code in check.codes}
-        found = {
-            finding.severity
-            for finding in report.findings
-            if finding.code in codes
-            and (check.scope == "project" or directory.path.name in finding.where.file.split("/"))
-        }
-        worst[check.topic] = "error" if "error" in found else "warning" if found else "none"
-    passed, warned, failed = (
-        tuple(topic for topic, found in worst.items() if found == severity)
-        for severity in ("none", "warning", "error")
-    )
-    return Outcome(passed, warned, failed, Context.of(here.root).digest)
 
 
 @command.command("zenodo")

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from analysis.publish import studies, write_studies
-from analysis.reading import Run, read_run, sealed_runs
+from analysis.reading import Run, sealed_runs
+from analysis.streaming.large_run import read_run_in_batches
 from kit.commands.study_text import shown_text
 from kit.fleet.carry_out import Shared, carry_out, require_all
 from kit.fleet.opening import fleet_of
@@ -115,7 +116,8 @@ def _show(done: Sequence[Reproduced], *, as_json: bool) -> list[dict[str, Any]]:
     say("reading the records, writing the tables")
     tables = done[0].tables
     # These runs' own tables first: damage in a neighbour must not cost what was just measured.
-    own = [read_run(RunDirectory(one.fetched.directory)) for one in done]
+    cache = home().cache
+    own = [read_run_in_batches(RunDirectory(one.fetched.directory), cache) for one in done]
     found = studies(own)
     write_studies(found, tables)
     if beside := list(_beside(done)):
@@ -154,7 +156,7 @@ def _beside(done: Sequence[Reproduced]) -> Iterator[Run]:
         if directory.path in own:
             continue
         try:
-            run = read_run(directory)
+            run = read_run_in_batches(directory, home().cache)
         except KitError as error:
             say(f"warning: {directory.path.name} is left out of the tables: {error.message}")
         except OSError as error:
