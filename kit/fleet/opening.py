@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kit.docker.choice import DockerChoice
+    from kit.fleet.queue_fleet import QueueFleet
     from kit.home import Home
     from kit.host import Host
-    from kit.slurm.slurm_fleet import SlurmFleet
     from records.job import Job
     from records.plan import Plan
 
@@ -44,12 +44,14 @@ def fleet_of(
     blocks: tuple[int, ...],
     resume: Job | None,
     docker: DockerChoice | None,
-) -> SlurmFleet | None:
+) -> QueueFleet | None:
     """The plan on this host where that is a fleet; None where it is one machine."""
     if parse(host.name) is None:
         return None
+    from kit.fleet.queue_fleet import QueueFleet
     from kit.slurm.cluster_host import SlurmHost
-    from kit.slurm.slurm_fleet import SlurmFleet
+    from kit.slurm.slurm_queue import SlurmQueue
 
     assert isinstance(host, SlurmHost)  # noqa: S101 - the only kind that open_fleet opens
-    return SlurmFleet(home, host, plan, say, new=new, blocks=blocks, resume=resume, docker=docker)
+    queue = SlurmQueue(home, host, plan, docker, say)
+    return QueueFleet(home, host, plan, queue, say, new=new, blocks=blocks, resume=resume)

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kit.fleet.study import Part, parts
 from kit.home import Home
 from kit.plan_file import load_plan
 from kit.slurm.site import SlurmSite, read_site
-from kit.slurm.study import Part, parts
 from kit.slurm.submission import gpus, limit_minutes, listed, sbatch_argv, script
 from kit.slurm.task_state import TaskState, parse_tasks
 from records.digest import Digest
