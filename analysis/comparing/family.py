@@ -84,5 +84,5 @@ def _reason(
         told = f"{where} the margin if tested alone, not as one of {family} tests (Holm)"
     a_side = " a side" if one.sides == 2 else ""
     if needed is None:
-        return f"{told}; the value is too near to the margin's end for any affordable number"
+        return f"{told}, too near to it for any affordable number of {one.unit}"
     return f"{told}; about {needed} {one.unit}{a_side} would decide it, if the value is as seen"

@@ -171,7 +171,8 @@ def _published(
     wanted = {id_: one for id_, one in published.items() if _named(id_, only)}
     with heartbeat(say, "reading the records"):
         mine = _read_own(here, names)
-    return f"{_shown(mine)} against the published study", published_verdicts(mine, wanted)
+    title = _titled(f"{_shown(mine)} against the published study", mine)
+    return title, published_verdicts(mine, wanted)
 
 
 def _read_own(here: Home, names: Sequence[str]) -> list[StudyRun]:
@@ -201,7 +202,7 @@ def _compared(
         )
     with heartbeat(say, "reading the records"):
         mine, theirs = read_all(here, own), read_all(here, other)
-    title = f"{_shown(mine)} against {_shown(theirs)}"
+    title = _titled(f"{_shown(mine)} against {_shown(theirs)}", (*mine, *theirs))
     return title, compared_verdicts(mine, theirs, rule)
 
 
@@ -225,6 +226,11 @@ def _shown(runs: Sequence[StudyRun]) -> str:
     if len(runs) == 1:
         return runs[0].run_id
     return f"{len(runs)} runs" if runs else "no run"
+
+
+def _titled(title: str, runs: Sequence[StudyRun]) -> str:
+    """The reference server's numbers say nothing of any engine, and must not look as if."""
+    return f"{title} (SYNTHETIC)" if any(run.started.synthetic for run in runs) else title
 
 
 def _fail(verdicts: Sequence[Verdict], outcomes: Sequence[str]) -> None:

@@ -32,12 +32,17 @@ def verdict_lines(title: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
             yield "  ".join("-" * width for width in widths)
     yield ""
     for on, mark in marks.items():
-        yield from textwrap.wrap(f"[{mark}] {on[0]}: {', '.join(on[1])}", WIDTH)
+        yield from _wrapped(f"[{mark}] {on[0]}: {', '.join(on[1])}")
     for (outcome, reason), names in _reasons(verdicts, prefix, marks):
-        yield from textwrap.wrap(f"{outcome}: {reason}", WIDTH)
-        text = ", ".join(names)
-        yield from textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
+        yield from _wrapped(f"{outcome}: {reason}")
+        yield from _wrapped(", ".join(names), "  ")
     yield f"\n{counted(verdicts)}"
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False
+    )
 
 
 def _marks(verdicts: Sequence[Verdict]) -> dict[_On, str]:

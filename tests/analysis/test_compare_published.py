@@ -49,6 +49,8 @@ AS_PUBLISHED = {
     },
 }
 
+EAGERLY = {EAGER: {"enforce_eager": "true"}}
+
 
 def spread(shares: dict[str, float], slower: dict[str, float] | None = None):
     """Window lengths whose inverse, the rate, spreads by about these shares over the blocks."""
@@ -331,3 +333,20 @@ def test_boots_in_groups_are_pointed_out(tmp_path: Path, published: dict[str, Pu
 
 def test_boots_about_one_middle_are_not(study: StudyRun, published: dict[str, Published]) -> None:
     assert "normal boots" not in by_id([study], published)["dispersion.graph.cv"].reason
+
+
+def test_boots_that_did_not_decide_alike_have_no_spread(
+    tmp_path: Path, published: dict[str, Published]
+) -> None:
+    """Two kernels in one arm: their difference is no dispersion of identical boots."""
+    plan = l4_plan(4, (EAGER, NONE))
+    runs = [
+        made_run(tmp_path / name, plan, Made(target={EAGER: (backend, "-")}, decided=EAGERLY))
+        for name, backend in (("run-1", "FLASHINFER"), ("run-2", "TRITON_ATTN"))
+    ]
+    claim = "dispersion.eager.cv"
+    (verdict,) = published_verdicts(runs, {claim: published[claim]})
+    assert (verdict.outcome, verdict.p) == ("inconclusive", None)
+    assert "target.backend as FLASHINFER / TRITON_ATTN" in verdict.reason
+    (alone,) = published_verdicts(runs[:1], {claim: published[claim]})
+    assert alone.p is not None

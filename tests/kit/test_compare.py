@@ -165,3 +165,15 @@ def test_one_claim_on_several_sets_of_records_is_told_apart(
     assert "[B] NVIDIA L4, driver 580.1, vllm 0.29.0: run-1" in shown
     assert main(["compare", "run-1", "--only", "dispersion.graph.cv"]) == 0
     assert "[A]" not in capsys.readouterr().out
+
+
+def test_synthetic_runs_are_called_so(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Made(shape=Shape(synthetic=True))
+    one, two = (tmp_path / name for name in ("demo-1", "demo-2"))
+    for path in (one, two):
+        made_run(path, l4_plan(2, ARMS), made)
+    assert main(["compare", str(one), "--with", str(two), *RATE]) == 0
+    assert "demo-1 against demo-2 (SYNTHETIC)" in capsys.readouterr().out
+    assert set(verdicts(capsys, str(one)).values()) <= {"not applicable", "inconclusive"}
