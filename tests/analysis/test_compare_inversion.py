@@ -37,7 +37,7 @@ def claim() -> dict[str, Published]:
 def measured(
     base: StudyRun, met: dict[str, tuple[int, int, int]], rates: dict[str, float] = RATES
 ) -> StudyRun:
-    """The run with these requests meeting the objective by block, from 20 to 75 ms alike."""
+    """The run with these requests meeting the objective by block, at 75 ms alone."""
 
     def one(window: WindowMetrics) -> WindowMetrics:
         count = met.get(window.arm, (0, 0, 0))[window.block - 1]
