@@ -60,6 +60,8 @@ def _rows(run: StudyRun, found: RunTrace) -> Iterator[tuple[str, str]]:
     same = found.engine_after == found.engine
     yield "engine, after them", "the same" if same else code(found.engine_after)
     yield "engine's lock", f"{code(f'images/{found.lock}')}, {code(found.lock_digest)}"
+    for name, bound in found.bound.items():
+        yield f"engine, {name}", code(bound)
     for model, digest in sorted(found.models.items()):
         yield f"model {model}", code(digest)
     yield "host", f"salted id {code(found.host or _UNTOLD)}"
