@@ -106,6 +106,14 @@ UNDECIDED = Code(
     "engine.decided stands between the start of each measured boot and its windows.",
     "take the run out of paper/evidence.toml, or measure again",
 )
+NOTHING = Code(
+    "BASIS12",
+    "error",
+    "a claim that reads no record",
+    "A function of a claim is handed the records and notes what it asks of them. One that asks for "
+    "nothing prints a number that somebody typed.",
+    "let the function compute its value from the records, or take the claim out",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +161,8 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
 def judge(value: Value, runs: tuple[StudyRun, ...], at: Citation) -> Iterator[Finding]:
     """The rules that concern one claim: windows, arms, comparisons, pooling."""
     cited = _Cited(value, runs, at)
+    if not value.lines:
+        yield cited.finding(NOTHING, f"{value.printed}, from no line", "lines of a journal")
     yield from _windows(cited)
     yield from _pooled(cited)
     arms = cited.value.arms
@@ -284,6 +294,7 @@ CHECK = Check(
         UNDECLARED,
         STRATA,
         UNDECIDED,
+        NOTHING,
     ),
     check,
 )

@@ -1,0 +1,235 @@
+"""The quantities that claims print, computed a second time from the lines of a journal.
+
+Invariant: nothing of analysis/ is used, not even its reading of records, and no numpy: so that one
+mistake, or one altered function, does not stand on both sides. Source of the definitions: the table
+of README and the docstrings of analysis/; percentiles by Hyndman and Fan (1996), type 7.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+_NS_PER_S, _NS_PER_MS, _NS_PER_US = 1e9, 1e6, 1e3
+_PPM_95 = 0.95
+
+
+@dataclass(slots=True)
+class Counted:
+    """One window of a completed boot that nothing voids. Times in ms, one a gap or a request."""
+
+    arm: str
+    window: str
+    tokens: int = 0
+    wall_ns: int = 0
+    drafts: int = -1
+    accepted: int = -1
+    per_request: dict[str, array[float]] = field(default_factory=dict)
+    # Of completed requests, ramp included: what an objective looks at; NaN where undefined.
+    objectives: dict[str, array[float]] = field(default_factory=dict)
+
+    @property
+    def throughput(self) -> float:
+        """Output tokens per second of wall time."""
+        return self.tokens / (self.wall_ns / _NS_PER_S)
+
+    @property
+    def acceptance(self) -> float:
+        """1 + accepted / drafts, by the server's counters."""
+        return 1 + self.accepted / self.drafts
+
+    def p95(self, quantity: str) -> float:
+        """p95 within the window, ms."""
+        return percentile(self.per_request.get(quantity, array("d")), _PPM_95)
+
+
+@dataclass(slots=True)
+class RunCount:
+    """All that is counted of one run. `outcomes`: planned boot -> (arm, how its last attempt ended)
+
+    `void`: arm -> void windows of completed boots. `calibrated_ns`: concurrency -> worst p99 error.
+    """
+
+    windows: list[Counted] = field(default_factory=list)
+    outcomes: dict[str, tuple[str, str]] = field(default_factory=dict)
+    void: dict[str, int] = field(default_factory=dict)
+    calibrated_ns: dict[int, int] = field(default_factory=dict)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Linear interpolation between order statistics; NaN of no values."""
+    ordered = sorted(values)
+    if not ordered:
+        return math.nan
+    place = (len(ordered) - 1) * share
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def count_run(events: Path) -> RunCount:
+    """Read a journal that was verified and decodes."""
+    found = RunCount()
+    attempts: dict[str, tuple[str, str]] = {}
+    open_windows: dict[str, list[tuple[Counted, bool]]] = {}
+    begun: dict[tuple[str, str], Counted] = {}
+    with events.open("rb") as file:
+        for line in file:
+            event = json.loads(line)
+            kind, value = event["type"], event["value"]
+            if kind == "client.calibrated":
+                known = found.calibrated_ns.get(value["concurrency"], 0)
+                found.calibrated_ns[value["concurrency"]] = max(known, value["error_p99_ns"])
+            elif kind == "boot.started" and value["planned"]:
+                attempts[value["boot"]] = (value["planned"], value["arm"])
+            elif kind == "window.requests" and value["boot"] in attempts:
+                key = (value["boot"], value["window"])
+                if key not in begun:
+                    begun[key] = Counted(attempts[value["boot"]][1], value["window"])
+                for request in value["requests"]:
+                    _add(begun[key], request)
+            elif kind == "window.ended" and value["boot"] in attempts:
+                key = (value["boot"], value["window"])
+                one = begun.pop(key, Counted(attempts[value["boot"]][1], value["window"]))
+                one.wall_ns = value["report"]["wall_ns"]
+                one.drafts = value["counters"]["drafts"]
+                one.accepted = value["counters"]["accepted_tokens"]
+                open_windows.setdefault(value["boot"], []).append((one, bool(value["void"])))
+            elif kind == "boot.ended" and value["boot"] in attempts:
+                planned, arm = attempts[value["boot"]]
+                found.outcomes[planned] = (arm, value["outcome"])
+                for one, void in open_windows.pop(value["boot"], []):
+                    if value["outcome"] == "completed" and void:
+                        found.void[arm] = found.void.get(arm, 0) + 1
+                    elif value["outcome"] == "completed":
+                        found.windows.append(one)
+    return found
+
+
+def _add(window: Counted, request: Mapping[str, Any]) -> None:
+    chunks, tokens = request["chunk_ns"], sum(request["chunk_tokens"])
+    window.tokens += tokens
+    if request["outcome"] != "completed" or not chunks:
+        return
+    gaps = [(b - a) / _NS_PER_MS for a, b in pairwise(chunks)]
+    span, first = chunks[-1] - chunks[0], request["chunk_tokens"][0]
+    times = {
+        "tpot.n-1": _over(span, tokens - 1),
+        "tpot.n-k1": _over(span, tokens - first),
+        "ntpot": _over(chunks[-1], tokens),
+    }
+    objectives = {**times, "p95-step-gap": percentile(gaps, _PPM_95)}
+    for name, one in objectives.items():
+        window.objectives.setdefault(name, array("d")).append(one)
+    if not request["ramp"]:
+        window.per_request.setdefault("step-gap", array("d")).extend(gaps)
+        for name, one in times.items():
+            if not math.isnan(one):
+                window.per_request.setdefault(name, array("d")).append(one)
+
+
+def _over(span_ns: int, tokens: int) -> float:
+    return span_ns / tokens / _NS_PER_MS if tokens > 0 else math.nan
+
+
+def value_of(claim_id: str, study: str, runs: Sequence[RunCount]) -> float | str | None:
+    """What a claim of a study comes to; None for one whose words are not counted here."""
+    words = claim_id.removeprefix(f"{study}.")
+    if words == claim_id:
+        return None
+    for count in (_conduct, _ranked, _measured):
+        value = count(words, runs)
+        if value is not None:
+            return value
+    return None
+
+
+def _conduct(words: str, runs: Sequence[RunCount]) -> float | None:
+    arm, _, last = words.rpartition(".boots.") if ".boots." in words else ("", "", words)
+    if words.startswith("boots."):
+        arm, last = "", words.removeprefix("boots.")
+    if ".boots." in words or words.startswith("boots."):
+        ends = [end for run in runs for end in run.outcomes.values()]
+        return sum(outcome == last and arm in ("", of) for of, outcome in ends)
+    if words == "windows.void":
+        return sum(sum(run.void.values()) for run in runs)
+    if words.endswith(".windows.void"):
+        return sum(run.void.get(words.removesuffix(".windows.void"), 0) for run in runs)
+    if words.startswith("calibration.") and words.endswith(".p99"):
+        concurrency = int(words.split(".")[1])
+        return max(run.calibrated_ns.get(concurrency, 0) for run in runs) / _NS_PER_US
+    return None
+
+
+def _ranked(words: str, runs: Sequence[RunCount]) -> str | None:
+    """The arm that is first; by name where two are equal."""
+    window, _, rank = words.partition(".")
+    cells = {arm: [*_cell(runs, arm, window)] for run in runs for arm in sorted(_arms(run))}
+    of = {arm: cells[arm] for arm in sorted(cells) if cells[arm]}
+    if rank == "fastest" and of:
+        return max(of, key=lambda arm: statistics.fmean(w.throughput for w in of[arm]))
+    if rank.endswith(".least") and of:
+        name = rank.removesuffix(".least")
+        return min(of, key=lambda arm: statistics.median(w.p95(name) for w in of[arm]))
+    return None
+
+
+def _measured(words: str, runs: Sequence[RunCount]) -> float | None:
+    who, window, quantity = (*words.split(".", 2), "", "")[:3]
+    of = {arm: [*_cell(runs, arm, window)] for run in runs for arm in _arms(run)}
+    for one in of:
+        for two in of:
+            if who == f"{one}-vs-{two}":
+                return _pair(quantity, of[one], of[two])
+    found = of.get(who)
+    return _single(quantity, found) if found else None
+
+
+def _arms(run: RunCount) -> set[str]:
+    return {window.arm for window in run.windows}
+
+
+def _cell(runs: Iterable[RunCount], arm: str, window: str) -> Iterator[Counted]:
+    for run in runs:
+        for one in run.windows:
+            if (one.arm, one.window) == (arm, window):
+                yield one
+
+
+def _single(quantity: str, windows: Sequence[Counted]) -> float | None:
+    measures: dict[str, Callable[[Counted], float]] = {
+        "throughput": lambda w: w.throughput,
+        "acceptance": lambda w: w.acceptance,
+    }
+    name, _, what = quantity.partition(".")
+    if name in measures and what in ("mean", "cv"):
+        values = [measures[name](window) for window in windows]
+        mean = statistics.fmean(values)
+        return mean if what == "mean" else 100 * statistics.stdev(values) / mean
+    if quantity == "acceptance.distinct":
+        return len({(w.drafts, w.accepted) for w in windows})
+    if quantity.startswith("meeting.") and quantity.endswith("ms"):
+        name, _, threshold = quantity.removeprefix("meeting.").removesuffix("ms").rpartition(".")
+        values = [value for w in windows for value in w.objectives.get(name, ())]
+        return 100 * sum(v <= int(threshold) for v in values) / len(values) if values else None
+    if quantity.endswith(".p95"):
+        return statistics.median(w.p95(quantity.removesuffix(".p95")) for w in windows)
+    return None
+
+
+def _pair(quantity: str, one: Sequence[Counted], two: Sequence[Counted]) -> float | None:
+    if quantity == "throughput.ratio":
+        first, second = (statistics.fmean(w.throughput for w in side) for side in (one, two))
+        return first / second
+    if quantity.endswith(".p95.difference"):
+        name = quantity.removesuffix(".p95.difference")
+        first, second = (statistics.median(w.p95(name) for w in side) for side in (one, two))
+        return first - second
+    return None

@@ -1,0 +1,84 @@
+"""A second computation of what claims print: it agrees on sound records, and tells altered code."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.claiming import quantities
+from audit.checks import basis, recount
+from audit.paper import PaperView, paper
+from audit.recount import count_run, percentile, value_of
+from audit.repository import RepositoryView
+
+ROOT = Path(__file__).parents[2]
+DATA = ROOT / "records" / "data"
+
+
+@pytest.fixture(scope="module")
+def view() -> PaperView:
+    return paper(RepositoryView(ROOT, DATA))
+
+
+def codes(view: PaperView, check) -> set[str]:
+    repository = RepositoryView(ROOT, DATA)
+    repository.once("paper", lambda: view)
+    return {finding.code for finding in check(repository)}
+
+
+def test_it_agrees_with_every_claim_that_it_counts(view):
+    evaluation, counted = view.evaluation, 0
+    for study in evaluation.studies.values():
+        runs = [count_run(DATA / run / "events.jsonl") for run in sorted(study.runs)]
+        for id_, value in evaluation.values.items():
+            again = value_of(id_, study.id, runs) if value.claim.study == study.id else None
+            if isinstance(again, str):
+                assert again == value.value
+            elif again is not None:
+                assert math.isclose(float(value.value), again, rel_tol=1e-9, abs_tol=1e-9), id_
+            counted += again is not None
+    assert counted > 0.8 * len(evaluation.values)
+
+
+def test_the_shipped_paper_comes_out_again(view):
+    assert codes(view, recount.check) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "altered"),
+    [
+        ("mean", lambda _, arm, window, reading: len(reading.windows(arm, window)) * 99.0),
+        ("median", lambda _, arm, window, reading: reading.windows(arm, window)[0].wall_ns),
+        ("ratio", lambda _, one, two, f, w, reading: reading.compare(one, two, f, w) and 1.5),
+        ("best", lambda _, arms, window, reading: max(reading.rank(arms, window))),
+        ("compliant_percent", lambda _q, _ms, arm, w, reading: reading.windows(arm, w) and 100.0),
+    ],
+)
+def test_a_function_that_was_altered_is_told(monkeypatch, name, altered):
+    monkeypatch.setattr(quantities, name, altered)
+    assert "RECOUNT01" in codes(paper(RepositoryView(ROOT, DATA)), recount.check)
+
+
+def test_a_claim_that_reads_nothing_is_told(monkeypatch):
+    monkeypatch.setattr(quantities, "mean", lambda *_: 1.5)
+    assert "BASIS12" in codes(paper(RepositoryView(ROOT, DATA)), basis.check)
+
+
+def test_decimals_that_were_taken_off_are_told(view):
+    id_ = next(v.claim.id for v, _ in view.cited_values() if v.claim.digits == 2)
+    value = view.evaluation.values[id_]
+    rough = replace(value, printed=f"{round(float(value.value))} {value.claim.unit}")
+    evaluation = replace(view.evaluation, values={**view.evaluation.values, id_: rough})
+    assert codes(replace(view, evaluation=evaluation), recount.check) == {"RECOUNT02"}
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40), st.floats(0, 1))
+def test_percentiles_are_those_of_numpy(values, share):
+    want = float(np.quantile(np.array(values, dtype=float), share))
+    assert math.isclose(percentile(values, share), want, rel_tol=1e-9, abs_tol=1e-6)
