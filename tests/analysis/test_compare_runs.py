@@ -295,3 +295,14 @@ def test_the_shipped_run_against_a_copy_of_itself_under_another_name() -> None:
     found = by_id(run, copy)
     assert found["smoke-cpu.draft.c8.acceptance"].outcome == "reproduced"
     assert not [v for v in found.values() if v.outcome in ("contradicted", "not applicable")]
+
+
+def test_a_run_that_changed_on_the_way_is_not_compared(make: Maker) -> None:
+    mine, theirs = make("mine"), make("theirs")
+    unbound = replace(theirs, engines=theirs.engines[:1])
+    for verdict in (
+        by_id(mine, unbound, RATE)[THROUGHPUT],
+        by_id(replace(mine, engines=mine.engines[:1]), theirs, RATE)[THROUGHPUT],
+    ):
+        assert (verdict.outcome, verdict.p) == ("not applicable", None)
+        assert "its engine was not bound both before and after" in verdict.reason

@@ -312,3 +312,27 @@ def test_the_shipped_run_is_whole() -> None:
     (study,) = merge([read_study_run(RunDirectory(SHIPPED))])
     assert {outcome for outcome, _ in outcomes(study).values()} == {"completed"}
     assert study.stratum.capability == "CPU"
+
+
+def test_a_host_is_apart_only_after_reckoning_with_all_that_were_looked_at(
+    base: StudyRun,
+) -> None:
+    """Of four hosts and two arms, one distance that would pass by itself does not."""
+    factors = (1.0, 1.01, 0.99, 1.075)
+    runs = []
+    for place, factor in enumerate(factors):
+        run = _share(base, f"r{place}", (), set(), 1)
+        metrics = tuple(
+            replace(
+                m, output_tokens_per_s=m.output_tokens_per_s * (factor if m.arm == GRAPH else 1)
+            )
+            for m in run.metrics
+        )
+        runs.append(replace(run, host_id=f"h-{place}", metrics=metrics))
+    (study,) = merge(runs)
+    logs = np.log(factors)
+    alone = _tails(logs - (logs.sum() - logs) / 3, logs)
+    found = [one for one in host_means(study) if (one.host, one.arm) == ("h-3", GRAPH)]
+    assert alone[3] < 0.05 < 8 * alone[3]
+    assert found[0].p == pytest.approx(8 * alone[3])
+    assert not found[0].outlier
