@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 from sealed_run import Shape, list_run, make_run, small_plan
 
+from audit.leaks import leaks
 from kit.main import main
 from records.errors import ExportError
+
+REAL = "20261130T115921Z-smoke-cpu-5d0eba"
 
 
 @pytest.fixture
@@ -66,3 +69,15 @@ def test_nothing_is_written_among_the_records(data, capsys, form):
     out = data / "run-1" / "export"
     assert main(["export", form, *names, "--out", str(out)]) == ExportError.exit_code
     assert not out.exists()
+
+
+def test_nothing_leaks_that_the_audit_would_find(tmp_path, monkeypatch):
+    """The measured run in every text form, looked through as the audit looks through records."""
+    monkeypatch.setenv("KIT_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    for form, out in (("csv", "x"), ("ro-crate", "y"), ("in-toto", "z.json"), ("zenodo", "z")):
+        assert main(["export", form, REAL, "--out", out]) == 0
+    texts = [p for p in tmp_path.rglob("*") if p.suffix in (".csv", ".json")]
+    assert len(texts) > 7
+    for path in texts:
+        assert [leak.shown for leak in leaks(path.read_bytes())] == [], path
