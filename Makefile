@@ -18,7 +18,7 @@ DEV_READY := $(VENV)/.ready-dev
 DRAW_READY := $(VENV)/.ready-draw
 
 .DEFAULT_GOAL := help
-.PHONY: paper report coverage paper-claims help reproduce demo test lint audit audit-selftest bench bench-peers fetch-records verify-images clean
+.PHONY: paper report coverage paper-claims help reproduce demo test lint audit audit-selftest bench bench-peers test-sky fetch-records verify-images clean
 
 help:
 	@echo 'make reproduce [PLAN=smoke-cpu] [HOST=]  run a plan, bring its records home, write the tables'
@@ -30,6 +30,7 @@ help:
 	@echo 'make test | lint | bench                for those who change this project'
 	@echo 'make coverage                           how often the intervals hold the truth, by simulation'
 	@echo 'make bench-peers                        the client beside whole benchmark tools, too'
+	@echo 'make test-sky                           have SkyPilot read the tasks that the kit makes for it'
 	@echo 'make fetch-records [HOST=]              bring records of sealed runs home'
 	@echo 'make verify-images [HOST=] [MIRROR=]    hold registry, or host, against images/images.lock.json'
 	@echo 'make clean                              remove build/ and caches; never records, never .kit/'
@@ -82,6 +83,18 @@ bench: $(DEV_READY)
 	$(BIN)/python -m tests.bench.bench_analysis
 	$(BIN)/python -m tests.bench.bench_audit
 	$(BIN)/python -m tests.bench.bench_client
+
+# SkyPilot reads the tasks that the kit makes, in an environment of its own.
+SKY := build/sky
+test-sky: $(DEV_READY) $(SKY)/.ready
+	$(BIN)/python -m tests.sky.documents | $(SKY)/bin/python tests/sky/parse.py
+
+$(SKY)/.ready: pyproject.toml | $(VENV)/bin/python
+	@echo 'installing SkyPilot into $(SKY)' >&2
+	@$(PYTHON) -m venv $(SKY)
+	@$(SKY)/bin/python -m pip install --quiet --disable-pip-version-check \
+	  "$$(sed -n 's/^sky = \["\(.*\)"\]$$/\1/p' pyproject.toml)"
+	@touch $@
 
 bench-peers: $(DEV_READY)
 	$(BIN)/python -m tests.bench.bench_client --peers

@@ -80,7 +80,7 @@ def _provide(
 ) -> dict[str, str]:
     there = host.home(home)
     place = there.path / "provision"
-    code = _bring_code(home, host, plan, place)
+    code = bring_code(home, host, plan, place)
     request = {
         "engine": str(there.engine) if engine else "",
         "models": str(there.models),
@@ -120,7 +120,7 @@ def _wait(running: Running, tail: LogTail, say: Callable[[str], None]) -> int:
         time.sleep(_POLL_S)
 
 
-def _bring_code(home: Home, host: Host, plan: Plan, place: Path) -> Path:
+def bring_code(home: Home, host: Host, plan: Plan, place: Path) -> Path:
     """The provisioning code and the locks, in a directory named by what is in it."""
     names = (*SOURCES, f"images/{plan.engine.lock}", "images/models.lock.json")
     files = {name: (home.root / name).read_bytes() for name in names}

@@ -17,6 +17,7 @@ usage: harness.pyz run JOB.json | calibrate [OPTIONS] | reference [OPTIONS] | in
 run        carry out, or continue, the run that JOB.json describes
 contain    the same inside a container: contain CONTAINER.json JOB.json
 slurm      the same as a task of a Slurm job: slurm ARRAY.json
+bucket     the same, its records brought to a bucket: bucket JOB.json DIRECTORY
 calibrate  measure the client on this host (see: calibrate --help)
 reference  start the reference server (see: reference --help)
 install    make an engine of a carried bundle (see: install --help)
@@ -37,6 +38,10 @@ def main(argv: list[str]) -> int:
             from remote.container.keeper import main as contain
 
             return contain(rest[0], rest[1])
+        if verb == "bucket" and len(rest) == 2:
+            from remote.bucket import main as bucket
+
+            return bucket(*rest)
         if verb == "slurm" and len(rest) == 1:
             from remote.slurm.task import main as slurm
 

@@ -31,6 +31,7 @@ from records.plan import PlannedBoot
 from records.run_directory import RunDirectory
 from records.seal import write_seal
 from remote import compile_cache, leftover, spot_notice
+from remote.allocation import observe as observe_allocation
 from remote.binding import bind_engine, bind_models
 from remote.boot import BootIdentity, run_boot
 from remote.calibration import calibrate
@@ -46,7 +47,6 @@ from remote.interruption import Interruption
 from remote.lease import Lease
 from remote.progress import Progress
 from remote.prompts.source import request_source
-from remote.slurm.observation import observe as observe_slurm
 
 
 def main(job_path: str) -> int:
@@ -233,7 +233,7 @@ def _require_prompts(context: Context) -> None:
 def _observe(context: Context, phase: str) -> None:
     facts = probe(context.job.host_salt, context.records, place=context.job.place)
     context.record(schema.HostObserved(phase, facts.host_id, to_object(facts)))
-    allocation = observe_slurm(phase, context.job.host_salt, context.records, os.environ)
+    allocation = observe_allocation(phase, context.job.host_salt, context.records, os.environ)
     if allocation is not None:
         context.record(allocation)
 

@@ -9,14 +9,14 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kit.fleet.address import SLURM, parse
+from kit.fleet.address import FORMS, LOCAL, SKY, parse
 from records.errors import UnknownHostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kit.docker.choice import DockerChoice
-    from kit.fleet.queue_fleet import QueueFleet
+    from kit.fleet.queue_fleet import Queue, QueueFleet
     from kit.home import Home
     from kit.host import Host
     from records.job import Job
@@ -26,8 +26,17 @@ if TYPE_CHECKING:
 def open_fleet(home: Home, name: str, login: Host) -> Host:
     """The fleet of this composed name, reached by `login`."""
     address = parse(name)
-    if address is None or address.kind != SLURM:
-        raise UnknownHostError(f"{name}: no fleet that this version opens", "--fleet slurm")
+    if address is None:
+        raise UnknownHostError(f"{name}: no kind of fleet that this kit knows", FORMS)
+    if address.kind == SKY:
+        from kit.sky.cloud import SkyPilot
+        from kit.sky.cloud_host import SkyHost
+        from kit.sky.site import read_site as read_sky
+
+        if address.login != LOCAL:
+            raise UnknownHostError(f"{name}: SkyPilot is asked from this machine", "no --host")
+        sky = read_sky(home, os.environ)
+        return SkyHost(sky, SkyPilot(sky), name, address.part)
     from kit.slurm.cluster_host import SlurmHost
     from kit.slurm.site import read_site
 
@@ -49,9 +58,22 @@ def fleet_of(
     if parse(host.name) is None:
         return None
     from kit.fleet.queue_fleet import QueueFleet
+
+    return QueueFleet(
+        home, host, plan, _queue(home, host, plan, say, docker), say,
+        new=new, blocks=blocks, resume=resume,
+    )  # fmt: skip
+
+
+def _queue(
+    home: Home, host: Host, plan: Plan, say: Callable[[str], None], docker: DockerChoice | None
+) -> Queue:
+    from kit.sky.cloud_host import SkyHost
+    from kit.sky.sky_queue import SkyQueue
     from kit.slurm.cluster_host import SlurmHost
     from kit.slurm.slurm_queue import SlurmQueue
 
-    assert isinstance(host, SlurmHost)  # noqa: S101 - the only kind that open_fleet opens
-    queue = SlurmQueue(home, host, plan, docker, say)
-    return QueueFleet(home, host, plan, queue, say, new=new, blocks=blocks, resume=resume)
+    if isinstance(host, SkyHost):
+        return SkyQueue(home, host, plan, docker, say)
+    assert isinstance(host, SlurmHost)  # noqa: S101 - the other kind that open_fleet opens
+    return SlurmQueue(home, host, plan, docker, say)

@@ -1,0 +1,1 @@
+"""Clouds through SkyPilot, an extra: pip install .[sky]."""
