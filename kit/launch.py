@@ -80,15 +80,35 @@ def unfinished(home: Home, host: Host, plan: Plan, blocks: tuple[int, ...], say:
 
     Older ones were given up for it.
     """
+    found = _newest(home, host, plan, blocks, say)
+    if found is None or RunDirectory(host.mirror(home).run(found.run_id)).is_sealed:
+        return None
+    return found
+
+
+def left_there(home: Home, host: Host, plan: Plan, blocks: tuple[int, ...]) -> Job | None:
+    """The newest run of these blocks if it was begun here, ended unwatched, and was never fetched.
+
+    Another project's run of the same plan is another measurement: told by its salt.
+    """
+    found = _newest(home, host, plan, blocks, lambda _line: None)
+    if found is None or found.host_salt != home.salt():
+        return None
+    sealed = RunDirectory(host.mirror(home).run(found.run_id)).is_sealed
+    fetched = RunDirectory(home.data_for(found) / found.run_id).is_sealed
+    there = host.names(host.home(home).runs)
+    return found if sealed and not fetched and found.run_id in there else None
+
+
+def _newest(home: Home, host: Host, plan: Plan, blocks: tuple[int, ...], say: Say) -> Job | None:
     here = refresh_jobs(host, home)
     found = None
     for job in jobs(here, say):
         if job.plan.digest == plan.digest and job.blocks == blocks:
             found = job
-    if found is None:
-        return None
-    refresh_run(host, home, found.run_id)
-    return None if RunDirectory(here.run(found.run_id)).is_sealed else found
+    if found is not None:
+        refresh_run(host, home, found.run_id)
+    return found
 
 
 def running_harness(home: Home, host: Host, run_id: str) -> Running | None:

@@ -27,6 +27,7 @@ from kit.launch import (
     Started,
     bring_harness,
     build_harness,
+    left_there,
     make_job,
     new_run_id,
     require_intact,
@@ -35,6 +36,7 @@ from kit.launch import (
     start,
     unfinished,
 )
+from kit.run_state import read_state
 from kit.steps import Step, Stopwatch, to_first_window
 from records.errors import BootsFailedError, ProvisionError
 from records.job import Job
@@ -78,7 +80,16 @@ def reproduce(
     docker: DockerChoice | None = None,
     resume: Job | None = None,
 ) -> Reproduced:
-    """Carry the plan out on the host, or finish it, and bring the records home."""
+    """Carry the plan out on the host, or finish it, and bring the records home.
+
+    A run that was begun here and ended while nobody watched is brought home, not done again.
+    """
+    ended = None if new or resume else left_there(home, host, plan, blocks)
+    if ended is not None:
+        say(f"run {ended.run_id} has ended meanwhile: bringing it home (--new begins another)")
+        state = read_state(RunDirectory(host.mirror(home).run(ended.run_id)).events)
+        ending = Ending(ended.run_id, state.done - state.failed, state.failed)
+        return Reproduced(ending, bring_home(home, host, ended, say), home.tables_for(ended))
     started, watch = begin(
         home, host, plan, say, new=new, blocks=blocks, docker=docker, resume=resume
     )

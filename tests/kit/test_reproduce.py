@@ -178,6 +178,19 @@ def test_a_torn_last_line_is_named_when_the_run_is_resumed(slow_kit: Kit) -> Non
     assert len(repaired) == 1
 
 
+def test_a_run_that_ended_while_nobody_watched_is_brought_home_not_done_again(kit: Kit) -> None:
+    begun = kit.call("run", "--plan", str(kit.plan), "--detach")
+    assert begun.returncode == 0, begun.stderr
+    wait(lambda: any(run.is_sealed for run in kit.runs()))
+    done = kit.reproduce()
+    assert done.returncode == 0, done.stderr
+    assert "has ended meanwhile: bringing it home" in done.stderr
+    assert json.loads(done.stdout)["run_id"] == begun.stdout.strip() == kit.fetched().path.name
+    assert len(kit.runs()) == 1
+    assert kit.reproduce().returncode == 0
+    assert len(kit.runs()) == 2, "what is home is home: the same command measures again"
+
+
 def test_ctrl_c_marks_the_boot_and_leaves_the_run_resumable(slow_kit: Kit) -> None:
     process = slow_kit.start()
     slow_kit.wait_for_event("window.started")
