@@ -24,19 +24,44 @@ FAMILIES = {
     "prefix_cache_hits": "vllm:prefix_cache_hits_total",
     "preemptions": "vllm:num_preemptions_total",
 }
+# How long the server says that its requests took in all, from arrival to the last token and to the
+# first, seconds (vllm/v1/metrics/stats.py: both end in the server, before anything is sent).
+TIMES = {
+    "requests": "vllm:e2e_request_latency_seconds_count",
+    "whole_s": "vllm:e2e_request_latency_seconds_sum",
+    "first_token_s": "vllm:time_to_first_token_seconds_sum",
+}
 _FIELDS = {family: name for name, family in FAMILIES.items()}
-_SAMPLE = re.compile(r"(?P<name>vllm:[a-z_]+)(?:\{.*\})?[ \t]+(?P<value>\S+)(?:[ \t]+-?\d+)?\s*")
+_SAMPLE = re.compile(r"(?P<name>vllm:[a-z0-9_]+)(?:\{.*\})?[ \t]+(?P<value>\S+)(?:[ \t]+-?\d+)?\s*")
+
+
+def read_times(path: Path) -> dict[str, float]:
+    """Key of TIMES -> value, where the page has the family. FormatError as `read_page`."""
+    names = {family: name for name, family in TIMES.items()}
+    found: dict[str, float] = {}
+    for line in _lines(path):
+        match = _SAMPLE.fullmatch(line)
+        name = names.get(match["name"]) if match else None
+        if match and name:
+            try:
+                found[name] = found.get(name, 0.0) + float(match["value"])
+            except ValueError as error:
+                raise FormatError(f"{path.name}: {name}: {error}") from error
+    return found
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as page:
+            return page.read().split("\n")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise FormatError(f"{path.name}: cannot be unpacked: {error}") from error
 
 
 def read_page(path: Path) -> dict[str, int]:
     """Field of records.schema.Counters -> value. FormatError for a page that is not one."""
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as page:
-            lines = page.read().split("\n")
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise FormatError(f"{path.name}: cannot be unpacked: {error}") from error
     found: dict[str, int] = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_lines(path), 1):
         match = _SAMPLE.fullmatch(line)
         field = _FIELDS.get(match["name"]) if match else None
         if match and field:

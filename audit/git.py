@@ -18,6 +18,23 @@ from records.errors import FormatError
 
 # Modes of tree entries that are no regular file (gitdatamodel(7)).
 _SYMLINK, _COMMIT = "120000", "160000"
+# What a repository's or a user's configuration could do to an answer: colours and signatures inside
+# it, roots and merges left out of it, programs run for it (git-config(1)).
+_SETTINGS = (
+    "color.ui=false",
+    "core.commitGraph=false",
+    "core.fsmonitor=false",
+    "core.hooksPath=" + os.devnull,
+    "log.follow=false",
+    "log.showRoot=true",
+    "log.showSignature=false",
+)
+_PARTIAL = (
+    "config",
+    "--local",
+    "--get-regexp",
+    r"^(extensions\.partialclone|remote\..*\.promisor)$",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +59,8 @@ class Git:
     def find(cls, directory: Path) -> Git | None:
         """The repository that `directory` lies in; None without git or outside a repository.
 
-        None, too, where the repository's configuration (core.worktree) names a work tree elsewhere.
+        None, too, where the repository's configuration (core.worktree) names a work tree elsewhere,
+        and in a partial clone, where a question may become a fetch.
         """
         program = shutil.which("git")
         if program is None or not directory.is_dir():
@@ -53,11 +71,28 @@ class Git:
         git = cls(program, Path(os.fsdecode(found.stdout).rstrip("\n")))
         if not _real(directory).is_relative_to(_real(git.top)):
             return None
+        if _run(program, git.top, *_PARTIAL).returncode == 0:
+            return None
         return (
             git
             if _run(program, git.top, "rev-parse", "-q", "--verify", "HEAD").returncode == 0
             else None
         )
+
+    @classmethod
+    def why_not(cls, directory: Path) -> str:
+        """Why `find` gives nothing for a directory, in words for the user."""
+        program = shutil.which("git")
+        if program is None:
+            return "no git program"
+        said = _run(program, directory, "rev-parse", "--show-toplevel").stderr.decode(
+            "utf-8", "replace"
+        )
+        if "dubious ownership" in said:
+            return "git refuses: the directory belongs to another user (git config safe.directory)"
+        if _run(program, directory, *_PARTIAL).returncode == 0:
+            return "a partial clone, in which git would fetch what it lacks"
+        return "no git repository"
 
     @property
     def is_shallow(self) -> bool:
@@ -77,6 +112,7 @@ class Git:
             "--raw",
             "--no-abbrev",
             "--no-renames",
+            "-O/dev/null",
             "-z",
             "--format=%x01%H",
             "HEAD",
@@ -238,9 +274,11 @@ def _run(
 ) -> subprocess.CompletedProcess[bytes]:
     # GIT_* variables (set inside hooks) would point to another repository or index.
     env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-    env["GIT_OPTIONAL_LOCKS"] = "0"
+    env |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_GRAFT_FILE": os.devnull, "GIT_NO_LAZY_FETCH": "1"}
+    options = ["--no-replace-objects", "--literal-pathspecs"]
+    options += [word for setting in _SETTINGS for word in ("-c", setting)]
     return subprocess.run(
-        [program, "--no-replace-objects", "-C", str(directory), "--literal-pathspecs", *arguments],
+        [program, *options, "-C", str(directory), *arguments],
         input=stdin,
         capture_output=True,
         check=False,

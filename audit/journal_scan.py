@@ -51,7 +51,8 @@ class RequestCount:
 
     `sent_ns` and `end_ns` count from the start of the window, for requests that were sent; `faults`
     keeps the first few contradictions, so that a spoilt file cannot fill the memory.
-    `prompt_tokens` is -1 where the server did not say of each request.
+    `prompt_tokens` is -1 where the server did not say of each request. `whole_ns`, `first_ns`: how
+    long the completed requests took in all, to their end and to their first chunk.
     """
 
     line: int = 0
@@ -64,6 +65,8 @@ class RequestCount:
     prompt_tokens: int = 0
     steps: int = 0
     accepted: int = 0
+    whole_ns: int = 0
+    first_ns: int = 0
     sent_ns: array[int] = field(default_factory=lambda: array("q"))
     end_ns: array[int] = field(default_factory=lambda: array("q"))
     faults: list[RequestFault] = field(default_factory=list)
@@ -82,6 +85,9 @@ class RequestCount:
             self.prompt_tokens = self.prompt_tokens + request.prompt_tokens if known else -1
             self.steps += len(request.step_accepted)
             self.accepted += sum(request.step_accepted)
+            if request.outcome == "completed" and request.chunk_ns:
+                self.whole_ns += request.end_ns
+                self.first_ns += request.chunk_ns[0]
             if request.sent_ns >= 0:
                 self.sent_ns.append(request.sent_ns)
                 self.end_ns.append(request.sent_ns + request.end_ns)

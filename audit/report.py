@@ -19,8 +19,10 @@ from records.errors import (
     AuditFailedError,
     AuditHygieneError,
 )
+from records.limits import printable
 
 _MOST_SHOWN = 20
+_MOST_CHARACTERS = 400
 
 # In the order of the exit code that wins: what is not intact is not worth asking further.
 KINDS: dict[Kind, tuple[int, str]] = {
@@ -83,7 +85,7 @@ def as_text(report: Report) -> str:
             )
         lines.append(f"  try: {found[0].remedy}")
         if check.kind == "integrity" and not found[0].where.file.startswith("/"):
-            lines.append(f"  see: git log --stat -- {shlex.quote(found[0].where.file)}")
+            lines.append(f"  see: git log --stat -- {_line(shlex.quote(found[0].where.file))}")
         lines.append("")
     runs = f"{report.sealed} sealed {_plural('run', report.sealed)}"
     if report.known:
@@ -163,12 +165,20 @@ def checks_document() -> str:
 
 
 def _finding(finding: Finding) -> list[str]:
-    lines = [f"  {finding.where}: {finding.message}"]
+    lines = [f"  {_line(str(finding.where))}: {_line(finding.message)}"]
     if finding.got:
-        lines.append(f"      got  {finding.got}")
+        lines.append(f"      got  {_line(finding.got)}")
     if finding.want:
-        lines.append(f"      want {finding.want}")
+        lines.append(f"      want {_line(finding.want)}")
     return lines
+
+
+def _line(text: str) -> str:
+    """Words of a record as one line for a terminal, which they cannot steer."""
+    shown = printable(text)
+    if len(shown) <= _MOST_CHARACTERS:
+        return shown
+    return f"{shown[:_MOST_CHARACTERS]}… ({len(shown)} characters)"
 
 
 def _plural(word: str, count: int) -> str:

@@ -22,7 +22,7 @@ def read_keys(home: Path) -> frozenset[str]:
     path = home / NAME
     try:
         value = json.loads(path.read_bytes())
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, RecursionError):
         return frozenset()
     if not isinstance(value, dict) or value.get("format") != _FORMAT:
         return frozenset()

@@ -12,6 +12,8 @@ from typing import Any
 
 import click
 
+from records.limits import printable
+
 
 def say(line: str) -> None:
     """One line of progress."""
@@ -32,8 +34,8 @@ def print_json(value: Any) -> None:
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A result for people: columns as wide as their widest cell."""
-    lines = [list(head), *([str(cell) for cell in row] for row in rows)]
+    """A result for people: columns as wide as their widest cell, which steers no terminal."""
+    lines = [list(head), *([printable(str(cell)) for cell in row] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     for number, line in enumerate(lines):
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))

@@ -34,3 +34,17 @@ def plain_text(key: str, *texts: str) -> None:
         for char in text:
             if unicodedata.category(char) in ("Cc", "Cs"):
                 raise FieldError(key, f"{key}: control character {char!r} in {text[:40]!r}")
+
+
+def printable(text: str) -> str:
+    """A text from a record as a terminal may be given it: what steers one is shown by its code.
+
+    Control characters, and those that are invisible or turn the order of characters over (Cf).
+    """
+    return "".join(_shown(char) for char in text) if not text.isprintable() else text
+
+
+def _shown(char: str) -> str:
+    if unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+        return char
+    return f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"

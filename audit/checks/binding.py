@@ -182,7 +182,7 @@ def _binding_digest(data: bytes, lock_digest: str) -> str:
     try:
         value = json.loads(data)
         return str(value["binding_digest"]) if value["lock_digest"] == lock_digest else ""
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ""
 
 
@@ -218,7 +218,7 @@ def _locked_images(data: bytes) -> list[tuple[str, str, str]]:
             for image in json.loads(data)["images"].values()
             for one in image["platforms"].values()
         ]
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return []
 
 
@@ -282,7 +282,7 @@ def _locked(data: bytes) -> dict[str, dict[str, Digest]]:
             model: {name: Digest.parse(file["digest"]) for name, file in locked["files"].items()}
             for model, locked in models.items()
         }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError(f"{MODELS_LOCK}: not a model lock: {error!r}") from error
 
 

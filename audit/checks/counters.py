@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from audit.counter_page import read_page
+from audit.counter_page import read_page, read_times
 from audit.finding import Check, Code, Finding
 from audit.journal_scan import Event, JournalScan, RequestCount
 from audit.repository import RepositoryView, RunView
@@ -36,6 +36,29 @@ UNREADABLE = Code(
     "A page is the gzip of what the server answered: Prometheus text with the engine's families.",
     "restore the run from git or from the host",
 )
+TOO_FAST = Code(
+    "COUNT04",
+    "error",
+    "requests took less time by the client than by the server's own clock",
+    "The kept /metrics pages hold how long the server says its requests took, to the first token "
+    "and to the last. The client sends before they arrive and receives after they left: it cannot "
+    "have seen less. Times in a journal that were made shorter contradict the pages.",
+    "restore the run from git or from the host",
+)
+TOO_SLOW = Code(
+    "COUNT05",
+    "warning",
+    "requests took much longer by the client than by the server's own clock",
+    "Between the server's last token and the client's last chunk lies loopback alone. More than a "
+    "quarter of the time, and a tenth of a second a request, is the client's, a proxy's, or was "
+    "added to the journal.",
+    "look at the client's lag and CPU in the same window; measure again",
+)
+
+# The server's times are of the wall clock, which NTP may slew by 500 ppm (RFC 5905).
+_NS_PER_S = 1_000_000_000
+_SLACK_PPM, _SLACK_NS = 2_000, 1_000_000
+_LONGER_PPM, _LONGER_NS = 250_000, 100_000_000
 
 
 def check(repository: RepositoryView) -> Iterator[Finding]:
@@ -44,6 +67,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
         for event in scan.of(WindowEnded):
             yield from _pages(repository, run, event)
             yield from _requests(repository.show(run.directory.events), scan, event)
+            yield from _times(repository, run, scan, event)
 
 
 def _pages(repository: RepositoryView, run: RunView, event: Event) -> Iterator[Finding]:
@@ -72,6 +96,37 @@ def _pages(repository: RepositoryView, run: RunView, event: Event) -> Iterator[F
                 str(value),
                 f"{want} (from {', '.join(sorted(window.metrics)) or 'no page'})",
             )
+
+
+def _times(
+    repository: RepositoryView, run: RunView, scan: JournalScan, event: Event
+) -> Iterator[Finding]:
+    """The client's times against the server's, where every request of the window completed."""
+    window: WindowEnded = event.value
+    count = scan.requests.get((window.boot, window.window), RequestCount())
+    pages = {_moment(name): run.directory.path / name for name in window.metrics}
+    if window.report.completed != window.report.planned or set(pages) != {"before", "after"}:
+        return
+    try:
+        before, after = (read_times(pages[moment]) for moment in ("before", "after"))
+    except FormatError:
+        return  # said of the page itself
+    if after.get("requests", 0.0) - before.get("requests", 0.0) != window.report.completed:
+        return  # the server counts others among them, or does not count
+    shown = repository.show(run.directory.events)
+    requests = window.report.completed
+    for name, client_ns in (("whole_s", count.whole_ns), ("first_token_s", count.first_ns)):
+        server_ns = round((after.get(name, 0.0) - before.get(name, 0.0)) * _NS_PER_S)
+        message = f"boot {window.boot}, window {window.window}"
+        got = f"{client_ns} ns over {requests} requests, {name.removesuffix('_s')}"
+        least = server_ns - server_ns * _SLACK_PPM // 1_000_000 - requests * _SLACK_NS
+        most = server_ns + server_ns * _LONGER_PPM // 1_000_000 + requests * _LONGER_NS
+        if client_ns < least:
+            want = f"{server_ns} ns or more (the server's)"
+            yield TOO_FAST.at(shown, event.line, f"{message}: {TOO_FAST.title}", got, want)
+        elif client_ns > most and server_ns > 0:
+            want = f"about {server_ns} ns (the server's)"
+            yield TOO_SLOW.at(shown, event.line, f"{message}: {TOO_SLOW.title}", got, want)
 
 
 def _moment(name: str) -> str:
@@ -111,7 +166,7 @@ def _requests(shown: str, scan: JournalScan, event: Event) -> Iterator[Finding]:
 CHECK = Check(
     "counters",
     "A window's counters are those of its kept /metrics pages, and agree with its requests.",
-    (PAGES, STEPS, UNREADABLE),
+    (PAGES, STEPS, UNREADABLE, TOO_FAST, TOO_SLOW),
     check,
     scope="meaning",
     kind="integrity",

@@ -33,9 +33,10 @@ UNKNOWN = Code(
     "HIST03",
     "warning",
     "the history of the records is not known here",
-    "The check needs git and the whole history. In an archive, or a shallow clone, only the other "
-    "checks hold; compare CHECKPOINT with a copy from elsewhere.",
-    "git fetch --unshallow, or clone the repository",
+    "The check needs git and the whole history. In an archive, a shallow or a partial clone, or a "
+    "directory of another user, only the other checks hold; compare CHECKPOINT with a copy from "
+    "elsewhere.",
+    "git clone the whole repository (in a shallow clone: git fetch --unshallow), then kit audit",
 )
 
 MISPLACED = Code(
@@ -55,6 +56,16 @@ OVERLOOKED = Code(
     "git update-index --no-assume-unchanged --no-skip-worktree FILE, then look at git diff",
 )
 
+TRUSTED = Code(
+    "HIST09",
+    "error",
+    "the working directory of somebody else came with git",
+    ".kit/ holds an engine, models and the notes of earlier audits, which kit audit --incremental "
+    "believes. They are nobody's but the user's own.",
+    "git rm --cached -r .kit, and delete the directory",
+)
+WORKING = ".kit"
+
 _GROWING = (EVENTS_NAME, RUNS_NAME)
 
 
@@ -69,7 +80,9 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
     git = records_git(repository)
     if git is None:
         if data.is_dir() and any(data.iterdir()):
-            yield UNKNOWN.at(repository.show(data), 0, "", "no git repository", "its history")
+            own = data.is_relative_to(repository.root)
+            why = Git.why_not(repository.root if own else data)
+            yield UNKNOWN.at(repository.show(data), 0, "", why, "its history")
         return
     if git.is_shallow:
         yield UNKNOWN.at(repository.show(data), 0, "", "a shallow clone", "the whole history")
@@ -82,8 +95,13 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
     for change in (*git.changes(signatures), *git.uncommitted(signatures)):
         yield from _judge(repository, git, change)
     for change in (*git.changes(signers), *git.uncommitted(signers)):
-        if change.status == "D":
+        if change.status != "M":
             yield from _judge(repository, git, change)
+        else:
+            yield from _keys_gone(repository, git, change)
+    working = repository.root / WORKING
+    for name in git.tracked(working) if working.is_relative_to(git.top) else ():
+        yield TRUSTED.at(repository.show(git.top / name), 0, "", "in git's index", "ignored")
     for directory in others:
         if directory.is_relative_to(git.top):
             yield from _hidden(repository, git, directory)
@@ -119,6 +137,18 @@ def _judge(repository: RepositoryView, git: Git, change: Change) -> Iterator[Fin
     yield REWRITTEN.at(shown, 0, "", f"changed in {where}", f"blob {change.old_blob[:12]}")
 
 
+def _keys_gone(repository: RepositoryView, git: Git, change: Change) -> Iterator[Finding]:
+    """Lines that a list of signers lost: an old signature still needs its key."""
+    path = git.top / change.path
+    now = path.read_bytes() if change.commit == "work tree" else git.blob(change.new_blob)
+    kept = set(now.splitlines())
+    for number, line in enumerate(git.blob(change.old_blob).splitlines(), 1):
+        if line.strip() and not line.startswith(b"#") and line not in kept:
+            got = f"a key taken out in {change.commit[:12]}"
+            want = 'the line, with valid-before="…" once the key is not to be used any more'
+            yield REWRITTEN.at(repository.show(path), number, "", got, want)
+
+
 def _first_difference(old: bytes, new: bytes) -> int:
     """The first line, from 1, that is not as it was."""
     lines = zip(old.splitlines(keepends=True), new.splitlines(keepends=True), strict=False)
@@ -131,7 +161,7 @@ def _first_difference(old: bytes, new: bytes) -> int:
 CHECK = Check(
     "history",
     "Records in git only ever grow: no commit changed or removed a record an earlier one held.",
-    (REMOVED, REWRITTEN, UNKNOWN, MISPLACED, OVERLOOKED),
+    (REMOVED, REWRITTEN, UNKNOWN, MISPLACED, OVERLOOKED, TRUSTED),
     check,
     kind="integrity",
 )

@@ -68,8 +68,8 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
     top = repository.root / PAPER
     for path in sorted(top.rglob("*")):
         inside = PurePosixPath(path.relative_to(top).as_posix())
-        if path.is_dir() and not path.is_symlink():
-            continue
+        if ".git" in inside.parts or (path.is_dir() and not path.is_symlink()):
+            continue  # a repository in here is told by the check of the history
         if not _is_read(inside, is_regular(path)):
             got = "a file" if is_regular(path) else "no regular file"
             yield UNREAD.at(repository.show(path), 0, "", got, "sources, findings, tables, lists")

@@ -38,6 +38,15 @@ ACCEPTANCE = Code(
     "look for steps that the server put into one chunk; acceptance is then that of the counters",
 )
 
+UNWATCHED = Code(
+    "VOID04",
+    "warning",
+    "a window on a GPU that nothing watched",
+    "The plan asks for a GPU, and the window holds no sample of one: whether its clocks were "
+    "throttled cannot be told. nvidia-smi did not answer, or its samples were left out.",
+    "make nvidia-smi work where the harness runs (kit doctor), then measure again",
+)
+
 # Rules of remote/validity.py that need nothing but what the journal holds.
 _DECIDABLE = (
     "client-lag",
@@ -89,9 +98,18 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
                     message = f"{place}: {NOT_VOIDED.title}"
                     yield NOT_VOIDED.at(shown, event.line, message, beyond[rule], f"void: {rule}")
                 yield from _acceptance(shown, event, scan, plan)
+                if plan.requirements.compute_capability > 0 and not scan.started.synthetic:
+                    yield from _unwatched(shown, event, place)
                 for rule in sorted((said & set(_DECIDABLE)) - beyond.keys()):
                     message = f"{place}: {CONTRADICTED.title}"
                     yield CONTRADICTED.at(shown, event.line, message, f"void: {rule}", "not void")
+
+
+def _unwatched(shown: str, event: Event, place: str) -> Iterator[Finding]:
+    gpu = event.value.facts.get("gpu")
+    traces = gpu.get("traces") if isinstance(gpu, dict) else None
+    if not (isinstance(traces, list) and traces) and not event.value.void:
+        yield UNWATCHED.at(shown, event.line, f"{place}: {UNWATCHED.title}", "no trace", "samples")
 
 
 def _acceptance(shown: str, event: Event, scan: JournalScan, plan: Plan) -> Iterator[Finding]:
@@ -184,7 +202,7 @@ def _client(bounds: Bounds, window: WindowEnded) -> Iterator[tuple[str, str]]:
 CHECK = Check(
     "validity",
     "A window beyond a bound of its plan is void, decided again from what was recorded.",
-    (NOT_VOIDED, CONTRADICTED, ACCEPTANCE),
+    (NOT_VOIDED, CONTRADICTED, ACCEPTANCE, UNWATCHED),
     check,
     scope="meaning",
     kind="conduct",

@@ -11,6 +11,7 @@ from analysis.claiming.evaluation import evaluate_project
 from analysis.trace import ReverseTrace, Trace, reverse, trace
 from kit.options import home, json_option
 from kit.output import print_json
+from records.limits import printable
 
 
 @click.command()
@@ -42,7 +43,7 @@ def command(name: str, up: bool, as_json: bool) -> None:
         print_json(dataclasses.asdict(found))
         return
     for line in lines:
-        click.echo(line)
+        click.echo(printable(line))
 
 
 def _downwards(found: Trace) -> Iterator[str]:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -131,3 +132,13 @@ def test_the_command_writes_all_forms_at_once(tmp_path: Path) -> None:
     sarif = json.loads(sarif_file.read_text())
     assert {result["ruleId"] for result in sarif["runs"][0]["results"]} == codes
     assert ET.parse(junit_file).getroot().tag == "testsuites"  # noqa: S314
+
+
+def test_words_of_a_record_steer_no_terminal() -> None:
+    made = report("CHAIN01")
+    (found,) = made.findings
+    hostile = replace(found, got="\x1b[2J\x1b[Hok: 0 errors\u202e\x9b31m\r" + "x" * 9999)
+    text = as_text(replace(made, findings=(hostile,)))
+    assert text.replace("\n", "").isprintable()
+    assert "\\x1b[2J" in text
+    assert max(map(len, text.splitlines())) < 600

@@ -112,6 +112,46 @@ def _undone_in_a_merge(repository: Repository) -> None:
     repository.git("merge", "-q", "--no-ff", "-s", "ours", "side", "-m", "merge")
 
 
+def _grafted(repository: Repository) -> None:
+    """A run removed, and git told that the commit which removed it has no parent."""
+    _remove(repository)
+    grafts = repository.root / ".git" / "info" / "grafts"
+    grafts.parent.mkdir(exist_ok=True)
+    grafts.write_text(repository.git("rev-parse", "HEAD") + "\n")
+
+
+def _configured(repository: Repository) -> None:
+    """A removal in a merge, and a configuration of git that would leave it out of the answer."""
+    _undone_in_a_merge(repository)
+    for setting in (
+        "color.ui=always",
+        "color.diff=always",
+        "diff.orderFile=/nowhere",
+        "log.diffMerges=first-parent",
+        "log.follow=true",
+        "log.showRoot=false",
+        "log.showSignature=true",
+        "gpg.program=/bin/false",
+        "core.fsmonitor=/bin/false",
+    ):
+        repository.git("config", *setting.split("=", 1))
+
+
+def _other_signer(repository: Repository) -> None:
+    key: Path = repository.root.parent / "next"
+    make_key(key)
+    public = key.with_suffix(".pub").read_text().split()[:2]
+    allowed_signers_at(repository.data).write_text(f"owner {' '.join(public)}\n")
+    repository.commit("a new key")
+
+
+def _poisoned(repository: Repository) -> None:
+    cache = repository.root / ".kit" / "audit-cache.json"
+    cache.parent.mkdir()
+    cache.write_text('{"format": 1, "clean": []}\n')
+    repository.commit("a cache, to save time")
+
+
 def _signature(name: str) -> Any:
     return lambda repository: signatures_at(repository.data) / name
 
@@ -210,6 +250,10 @@ ALL = (
     Corruption("a signature over more runs than there are", "SIGN03", _oversized),
     Corruption("the signature over CHECKPOINT lost with history", "SIGN05", _unsigned),
     Corruption("a tamperer's key allowed, everything signed anew", "HIST02", _own_key),
+    Corruption("a removal cut off by a graft", "HIST01", _grafted),
+    Corruption("a removal that git is configured not to tell", "HIST01", _configured),
+    Corruption("a signer's key replaced by another", "HIST02", _other_signer),
+    Corruption("a cache for incremental audits committed", "HIST09", _poisoned),
     Corruption("the harness imports the engine", "ENGINE01", _source("import torch\n")),
     Corruption(
         "the harness imports the engine under an alias",

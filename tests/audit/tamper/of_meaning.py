@@ -209,6 +209,65 @@ def _revive(events: list[Event]) -> None:
     first(events, "window.ended", _is_void)["value"]["void"] = []
 
 
+def _server_says(factor: float) -> Callable[[Repository], None]:
+    """The server's own times in the pages of a window: so many times what the client saw."""
+
+    def apply(repository: Repository) -> None:
+        digests: dict[str, str] = {}
+
+        def edit(events: list[Event]) -> None:
+            window = first(events, "window.ended", lambda v: bool(v["metrics"]))["value"]
+            requests = [
+                request
+                for value in every(events, "window.requests")
+                if (value["boot"], value["window"]) == (window["boot"], window["window"])
+                for request in value["requests"]
+            ]
+            whole = sum(request["end_ns"] for request in requests) / 1e9 * factor
+            early = sum(request["chunk_ns"][0] for request in requests) / 1e9 * factor
+            for name in window["metrics"]:
+                zero = 0.0 if ".before." in name else 1.0
+                path = repository.run() / name
+                page = (
+                    gzip.decompress(path.read_bytes())
+                    + (
+                        f"vllm:e2e_request_latency_seconds_count {len(requests) * zero}\n"
+                        f"vllm:e2e_request_latency_seconds_sum {whole * zero!r}\n"
+                        f"vllm:time_to_first_token_seconds_sum {early * zero!r}\n"
+                    ).encode()
+                )
+                path.write_bytes(gzip.compress(page, mtime=0))
+                digests[name] = str(Digest.of(path.read_bytes()))
+            window["metrics"] = {name: digests[name] for name in window["metrics"]}
+
+        repository.cover_up(edit)
+
+    return apply
+
+
+def scheduled(**changed: Any) -> Edit:
+    """An allocation beside each observation of the host; the last one with something changed."""
+
+    def edit(events: list[Event]) -> None:
+        hosts = [e for e in events if e["type"] == "host.observed"]
+        for host in hosts:
+            value = {
+                "phase": host["value"]["phase"],
+                "scheduler": "slurm",
+                "job": "12_3",
+                "node": "0123456789ab",
+                "restarts": 0,
+                "source": "none",
+                "facts": {},
+            }
+            if host is hosts[-1]:
+                value |= changed
+            event = {"t_ns": host["t_ns"], "type": "scheduler.observed", "value": value}
+            events.insert(events.index(host) + 1, event)
+
+    return edit
+
+
 def _throttled(value: Any) -> dict[str, Any]:
     trace = {"reasons": ["software power cap"]}
     return {**value, "gpu": {"traces": [trace]}}
@@ -319,6 +378,25 @@ ALL = (
         "a metrics page made anew with better counters",
         "COUNT01",
         _page(b'vllm:generation_tokens_total{engine="0"} 9000.0\n'),
+    ),
+    Corruption("times shorter than the server's own", "COUNT04", _server_says(1.1)),
+    Corruption("times far longer than the server's own", "COUNT05", _server_says(0.1)),
+    Corruption(
+        "an allocation of another moment",
+        "SCHED01",
+        covered_up(scheduled(phase="resume")),
+    ),
+    Corruption("a run that moved to another node", "SCHED02", covered_up(scheduled(node="f" * 12))),
+    Corruption("a node called by its name", "SCHED03", covered_up(scheduled(node="gpu-17"))),
+    Corruption(
+        "a GPU's clocks left out of its windows",
+        "VOID04",
+        covered_up(_plan(lambda p: p["requirements"].update(compute_capability="8.9"))),
+    ),
+    Corruption(
+        "the model lock nested without end",
+        "BIND06",
+        lambda r: (r.root / "images" / "models.lock.json").write_bytes(b"[" * 100_000),
     ),
     Corruption(
         "a metrics page replaced by something else", "COUNT03", _page(b"<html>404</html>\n")
