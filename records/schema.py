@@ -4,7 +4,8 @@ Invariant: an event type or key that is not here is an error, in writing and in 
 
 History
   1 (2026-11-30): first version. Added since, left out at its default: prompts.digest,
-    run.started.blocks, run.ended.left_out, plan.estimates.setup_s, arm.blocks, window.client.
+    run.started.blocks, run.ended.left_out, plan.estimates.setup_s, arm.blocks, window.client,
+    host.observed facts.gpus.compute_capability.
 
 Types of event added since: scheduler.observed.
 
@@ -83,7 +84,11 @@ class JournalRepaired:
 
 @dataclass(frozen=True, slots=True)
 class HostObserved:
-    """Host facts at `phase`: "start", "resume" or "end"."""
+    """Host facts at `phase`: "start", "resume" or "end".
+
+    `compute_capability` of each of `gpus`, among the facts, is what nvidia-smi told; left out
+    where it told none, and in runs from before it was asked.
+    """
 
     TYPE: ClassVar[str] = "host.observed"
     phase: str

@@ -55,6 +55,7 @@ def l4_plan(blocks: int = 12, arms: Sequence[str] = L4_ARMS) -> Plan:
 class Made:
     """What a made run is to look like. `gpu` "": a host without one.
 
+    `capability`: compute capability as recorded; "" as in records from before it was asked for.
     `target`, `draft`: backend by arm, where not as the engine's log of tests/sealed_run.py has it.
     `decided`: other facts of the engine's log by arm, as dotted names.
     `outcomes`: planned boot -> how it ended, where it did not complete; "missing" leaves it out.
@@ -63,6 +64,7 @@ class Made:
 
     host: str = "host-1"
     gpu: str = "NVIDIA L4"
+    capability: str = ""
     driver: str = "580.1"
     version: str = "0.29.0"
     lengths: Lengths = lambda _: 1.0
@@ -94,7 +96,10 @@ def made_run(directory: Path, plan: Plan, made: Made) -> StudyRun:
         if isinstance(event, schema.RunStarted):
             return replace(event, blocks=made.blocks)
         if isinstance(event, schema.HostObserved):
-            gpus = [{"name": made.gpu}] if made.gpu else []
+            gpu = {"name": made.gpu}
+            if made.capability:
+                gpu["compute_capability"] = made.capability
+            gpus = [gpu] if made.gpu else []
             facts = {**event.facts, "driver": made.driver, "cuda": "13.0", "gpus": gpus}
             return replace(event, host_id=made.host, facts=facts)
         return event

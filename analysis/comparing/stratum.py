@@ -14,7 +14,7 @@ from analysis.claiming.reading import StudyRun
 
 CPU = "CPU"
 _ABSENT = "absent"
-# GPU -> compute capability, which nvidia-smi's report does not tell. Source: NVIDIA, "CUDA GPU
+# GPU -> compute capability, for records from before it was asked for. Source: NVIDIA, "CUDA GPU
 # Compute Capability", developer.nvidia.com/cuda-gpus. By a word of the GPU's name.
 _CAPABILITIES = {
     "T4": "7.5",
@@ -31,8 +31,8 @@ _GEFORCE = {"30": "8.6", "40": "8.9", "50": "12.0"}
 class Stratum:
     """What is the same in all runs that count as one. `binding`: runtime and digest of the engine.
 
-    `accelerator`: the GPU's name, or the processor's where there is none, with `capability` then
-    CPU, and "unknown" for a GPU that the table here does not have.
+    `accelerator`: the GPU's name, or the processor's where there is none. `capability`: as the run
+    recorded it, else by the GPU's name; "unknown" where neither tells, CPU without a GPU.
     """
 
     plan: str
@@ -104,10 +104,15 @@ def capability_of(gpu: str) -> str:
     return "unknown"
 
 
+def _by_name(gpu: dict[str, object]) -> str:
+    return capability_of(str(gpu.get("name")))
+
+
 def _accelerator(facts: dict[str, object]) -> tuple[str, str]:
     gpus = facts.get("gpus")
-    names = sorted({str(gpu.get("name")) for gpu in gpus}) if isinstance(gpus, list) else []
-    if names:
-        return " and ".join(names), capability_of(names[0]) if len(names) == 1 else "unknown"
+    if isinstance(gpus, list) and gpus:
+        names = sorted({str(gpu.get("name")) for gpu in gpus})
+        found = {str(gpu.get("compute_capability") or _by_name(gpu)) for gpu in gpus}
+        return " and ".join(names), found.pop() if len(found) == 1 else "unknown"
     cpu = facts.get("cpu")
     return str(cpu.get("model", _ABSENT)) if isinstance(cpu, dict) else "unnamed CPU", CPU

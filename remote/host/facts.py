@@ -65,7 +65,7 @@ def probe(salt: str, disk: Path, root: Path = Path("/"), place: str = "") -> Hos
     FormatError or HostUnfitError if the kernel or the driver answers what cannot be read.
     """
     report = gpu.report()
-    gpus = report.gpus if report else ()
+    gpus = gpu.with_capabilities(report.gpus, gpu.compute_capabilities()) if report else ()
     cpu = proc.parse_cpuinfo(_read(root / "proc/cpuinfo"))
     ids = sorted(str(g.uuid) for g in gpus) or [place][: bool(place)]
     machine_id = _read_or_absent(root / "etc/machine-id")

@@ -6,15 +6,20 @@ refuses is an error with its words, since a broken driver is no host without a G
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from records.errors import FormatError, HostUnfitError
 from remote.host import smi
 
 _TIMEOUT_S = 30
+# Version 470 says so and ends with an error, whatever driver stands below it (canonical/
+# inference-snaps issue 89).
+_UNKNOWN_FIELD = "is not a valid field to query"
+_UNTOLD = ("[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "[GPU requires reset]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,23 @@ def available() -> bool:
 def report() -> smi.SmiReport | None:
     """The report of `nvidia-smi -q`; None on a host without nvidia-smi."""
     return smi.parse(ask(("-q",))) if available() else None
+
+
+def compute_capabilities() -> dict[str, str]:
+    """Compute capability by uuid, of each GPU that tells it; {} where nvidia-smi cannot say."""
+    if not available():
+        return {}
+    try:
+        return parse_capabilities(ask(("--query-gpu=uuid,compute_cap", "--format=csv,noheader")))
+    except HostUnfitError as error:
+        if _UNKNOWN_FIELD in error.message:
+            return {}
+        raise
+
+
+def with_capabilities(gpus: Sequence[smi.Gpu], capabilities: dict[str, str]) -> tuple[smi.Gpu, ...]:
+    """The GPUs of a report, which does not tell capabilities, with these by uuid."""
+    return tuple(replace(one, compute_capability=capabilities.get(one.uuid or "")) for one in gpus)
 
 
 def memory_used() -> tuple[GpuMemory, ...]:
@@ -58,6 +80,19 @@ def parse_memory(text: str) -> tuple[GpuMemory, ...]:
             raise FormatError(f"line {number}: expected a GPU and its memory in MiB: {line!r}")
         found.append(GpuMemory(uuid, int(used)))
     return tuple(found)
+
+
+def parse_capabilities(text: str) -> dict[str, str]:
+    """Read `uuid, major.minor` lines, without those that tell none; FormatError on others."""
+    found = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        uuid, _, value = (part.strip() for part in line.partition(","))
+        if value in _UNTOLD:
+            continue
+        if not uuid or not re.fullmatch(r"[0-9]{1,3}\.[0-9]", value):
+            raise FormatError(f"line {number}: expected a GPU and its compute capability: {line!r}")
+        found[uuid] = value
+    return found
 
 
 def parse_pids(text: str) -> tuple[int, ...]:

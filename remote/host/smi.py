@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from records.errors import FormatError
@@ -38,7 +38,10 @@ class GpuProcess:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU. Clocks in MHz, power in mW, memory in MiB, temperature in degrees Celsius."""
+    """One GPU. Clocks in MHz, power in mW, memory in MiB, temperature in degrees Celsius.
+
+    `compute_capability`: not in the report, so asked for apart (remote/host/gpu.py).
+    """
 
     name: str | None
     uuid: str | None
@@ -64,6 +67,7 @@ class Gpu:
     remapping_pending: str | None
     remapping_failed: str | None
     processes: tuple[GpuProcess, ...] | None
+    compute_capability: str | None = field(default=None, metadata={"since": 2})
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,6 +177,8 @@ def test_hosts_that_differ_are_no_spread_of_boots(
         (Made(gpu="NVIDIA L40S"), "another GPU"),
         (Made(gpu="NVIDIA L4", version="0.30.0"), r"another engine \(vllm 0.30.0\)"),
         (Made(gpu="Some Card"), "compute capability unknown"),
+        (Made(gpu="Some Card", capability="12.1"), r"\(Some Card, compute capability 12.1\)"),
+        (Made(gpu="NVIDIA L4", capability="9.0"), r"\(NVIDIA L4, compute capability 9.0\)"),
     ],
 )
 def test_records_of_something_else_decide_nothing(
@@ -189,10 +191,13 @@ def test_records_of_something_else_decide_nothing(
     assert verdict.measured.endswith(" %")
 
 
+@pytest.mark.parametrize("card", [("NVIDIA L40S", ""), ("A card of later", "8.9")])
 def test_another_gpu_of_the_architecture_decides_what_is_of_the_architecture(
-    tmp_path: Path, published: dict[str, Published]
+    tmp_path: Path, published: dict[str, Published], card: tuple[str, str]
 ) -> None:
-    run = made_run(tmp_path / "run-1", l4_plan(2), Made(gpu="NVIDIA L40S", **AS_PUBLISHED))
+    gpu, capability = card
+    made = Made(gpu=gpu, capability=capability, **AS_PUBLISHED)
+    run = made_run(tmp_path / "run-1", l4_plan(2), made)
     found = by_id([run], published)
     assert found["backend.bf16"].outcome == "reproduced"
     assert found["dispersion.graph.cv"].outcome == "not applicable"

@@ -12,8 +12,15 @@ from pathlib import Path
 import pytest
 
 from records import canonical
+from records.decode import to_object
 from records.errors import FormatError
-from remote.host.gpu import GpuMemory, parse_memory, parse_pids
+from remote.host.gpu import (
+    GpuMemory,
+    parse_capabilities,
+    parse_memory,
+    parse_pids,
+    with_capabilities,
+)
 from remote.host.smi import GpuProcess, parse
 
 CAPTURES = Path(__file__).parents[1] / "fixtures" / "vllm-0.29.0"
@@ -148,3 +155,23 @@ def test_pid_query() -> None:
     assert parse_pids("") == ()
     with pytest.raises(FormatError):
         parse_pids("[Not Supported]\n")
+
+
+def test_capabilities_go_to_their_gpus_and_what_is_untold_leaves_no_key() -> None:
+    (card,) = parse(CAPTURE).gpus
+    assert "compute_capability" not in to_object(card)
+    found = parse_capabilities(f"GPU-other, 8.9\n{card.uuid}, 9.0\nGPU-third, [N/A]\n")
+    assert found == {"GPU-other": "8.9", card.uuid: "9.0"}
+    asked, untold = with_capabilities((card, dataclasses.replace(card, uuid="GPU-third")), found)
+    assert to_object(asked) == {**to_object(card), "compute_capability": "9.0"}
+    assert "compute_capability" not in to_object(untold)
+    # A GPU that the report gives no id for is not taken for another.
+    assert with_capabilities((dataclasses.replace(card, uuid=None),), found)[0] == (
+        dataclasses.replace(card, uuid=None)
+    )
+
+
+@pytest.mark.parametrize("text", ["No devices were found\n", "GPU-a, 9\n", "GPU-a, new\n", ", 9.0"])
+def test_capabilities_of_another_form_are_refused(text: str) -> None:
+    with pytest.raises(FormatError, match="line 1"):
+        parse_capabilities(text)

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from records import schema
 from records.load import Load
+from records.run_directory import RunDirectory
 from tests.remote.void_runs import WIDE, Seen, carry_out, plan, window
 
 # Prints what nvidia-smi prints: its report (in trouble, each one counts an ECC error more), a
@@ -33,6 +35,7 @@ CUDA Version                                           : 13.0
 
 Attached GPUs                                          : 1
 GPU 00000000:00:06.0
+    GPU UUID                                           : GPU-0
     ECC Errors
         Volatile
             DRAM Correctable                           : {count}
@@ -42,6 +45,11 @@ elif "--loop-ms" in line:
     while True:
         print(f"2026/11/30 12:00:00.000, GPU-0, 1980, 2619, 80.5, 34, {mask}, 17, 0", flush=True)
         time.sleep(0.02)
+elif "compute_cap" in line and trouble:
+    print('Field "compute_cap" is not a valid field to query.')
+    sys.exit(2)
+elif "compute_cap" in line:
+    print("GPU-0, 8.9")
 elif "memory.used" in line:
     print("GPU-0, 17")
 else:
@@ -81,3 +89,8 @@ def test_what_a_gpu_did_voids_the_window(tmp_path: Path, played: str, rules: set
     assert seen.rules == rules, seen.ended.void
     facts = seen.ended.facts["gpu"]
     assert (facts["present"], facts["ecc_visible"], facts["pids_visible"]) == (True, True, True)
+    # In trouble nvidia-smi is of a version that does not know the question.
+    want = {"quiet": ["8.9"], "trouble": [None]}[played]
+    for event in (line.event for line in RunDirectory(tmp_path / "r").read()):
+        if isinstance(event, schema.HostObserved) and event.phase == "start":
+            assert [one.get("compute_capability") for one in event.facts["gpus"]] == want
