@@ -32,6 +32,14 @@ _TEX_VERBATIM = re.compile(
 )
 _TEX_CODES = re.compile(r"\^\^")
 _TEX_INPUT = re.compile(r"\\(?:input|include)(?![A-Za-z])(?:\{([^{}\n]*)\})?")
+# Packages of the TeX installation have plain names; a path would be a style that nobody reads.
+_TEX_PACKAGE = re.compile(
+    r"\\(?:usepackage|RequirePackage|documentclass|LoadClass|bibliography|bibliographystyle)"
+    r"(?:\[[^\]\n]*\])?\{([^{}\n]*)\}"
+)
+_PLAIN = re.compile(r"[A-Za-z0-9-]+(?:, ?[A-Za-z0-9-]+)*")
+_TEX_FIGURE = re.compile(r"\\kitfigure(?![A-Za-z])(?:\{([^{}\n]*)\})?")
+_FIGURE = re.compile(r"[a-z0-9-]+(?:/[a-z0-9-]+)?")
 _GENERATED = re.compile(r"generated/[a-z0-9-]+(?:\.tex)?")
 _HTML = re.compile(r"<(?:!--|/?[A-Za-z][A-Za-z0-9]*(?:[ />]|$))")
 _IMAGE = re.compile(r"!\[[^\]\n]*\][(\[]")
@@ -65,6 +73,10 @@ def _in_tex(raw: str, line: str, sources: frozenset[str]) -> Iterator[str]:
     # A comment ends \verb and \catcode tricks as far as the scan goes, so they count in it too.
     for pattern in (_TEX_COMMANDS, _TEX_VERBATIM, _TEX_CODES):
         yield from (match[0] for match in pattern.finditer(raw))
+    for pattern, sound in ((_TEX_PACKAGE, _PLAIN), (_TEX_FIGURE, _FIGURE)):
+        for match in pattern.finditer(line):
+            if match[1] is None or not sound.fullmatch(match[1]):
+                yield f"{match[0]}: not a plain name"
     for match in _TEX_INPUT.finditer(line):
         target = match[1]
         if target is None or not (_GENERATED.fullmatch(target) or _named(target) in sources):

@@ -72,6 +72,14 @@ TOTALS = Code(
     "run.ended says how many planned boots completed and failed.",
     "restore the journal from git or from the host",
 )
+AGAIN = Code(
+    "COVER09",
+    "warning",
+    "a boot that was measured to its end was interrupted and made again",
+    "A boot is made again where the host or the harness stopped. One in which every window had "
+    "ended already had shown its results: of two such boots the one that pleases could be kept.",
+    "look at both attempts (kit analyze, table boots); the cause stands in boot.ended",
+)
 
 
 def check(repository: RepositoryView) -> Iterator[Finding]:
@@ -160,6 +168,9 @@ def _windows(shown: str, scan: JournalScan, plan: Plan) -> Iterator[Finding]:
                 got, want = value.report.planned, window.load.requests
                 if got != want:
                     yield BUDGET.at(shown, event.line, "", str(got), str(want))
+        elif isinstance(value, BootEnded) and value.outcome == "interrupted":
+            if plan.window_ids and ended.get(value.boot) == plan.window_ids:
+                yield AGAIN.at(shown, event.line, f"boot {value.boot}: {AGAIN.title}", value.cause)
         elif isinstance(value, BootEnded) and value.outcome == "completed":
             boot = boots.get(value.boot)
             want_ids = plan.window_ids if boot and boot.planned else []
@@ -206,7 +217,7 @@ def _some(indices: list[int]) -> str:
 CHECK = Check(
     "coverage",
     "Every planned boot, window and request came to an end that is recorded.",
-    (PLANNED, OPEN_BOOT, WINDOWS, INDICES, COUNTS, BUDGET, TOTALS, LEFT_OUT),
+    (PLANNED, OPEN_BOOT, WINDOWS, INDICES, COUNTS, BUDGET, TOTALS, LEFT_OUT, AGAIN),
     check,
     scope="meaning",
     kind="conduct",

@@ -1,4 +1,4 @@
-"""Each boot started the engine as its arm asks: attempts in turn, options, variables, version.
+"""Each boot started the engine as its arm asks, and so the engine did: attempts, options, facts.
 
 Invariant: only what the harness had to redact may differ from the plan, and only where it stands.
 """
@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from audit.finding import Check, Code, Finding
+from audit.journal_scan import JournalScan
 from audit.repository import RepositoryView
 from records.plan import Arm
-from records.schema import BootStarted, EngineDecided
+from records.schema import BootStarted, EngineDecided, WindowEnded
 
 ATTEMPT = Code(
     "LAUNCH01",
@@ -47,6 +49,16 @@ VERSION = Code(
     "the run cannot stand: measure again",
 )
 
+OTHERWISE = Code(
+    "ENGINE06",
+    "error",
+    "the engine did something else than its arm asks for",
+    "What the engine logged of itself, and the counters of its windows, follow from the arm's "
+    "options: an arm without speculation drafts nothing, and an FP8 cache is one. Where they do "
+    "not, boots or windows stand under the name of another arm.",
+    "the run cannot stand: measure again",
+)
+
 _NAME, _SPECULATIVE = "--served-model-name", "--speculative-config"
 # What the harness writes for paths and secrets (remote/context.py, remote/engine/redact.py).
 _MARK = re.compile(r"<(?:engine|models|scratch|redacted)>")
@@ -74,6 +86,8 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
             got, version = event.value.version, plan.engine.version
             if got != version:
                 yield VERSION.at(shown, event.line, "", got, f"{version} (the plan)")
+        if not scan.started.synthetic:
+            yield from _decided(shown, scan, arms)
 
 
 def _launched(shown: str, line: int, boot: BootStarted, arm: Arm) -> Iterator[Finding]:
@@ -86,6 +100,48 @@ def _launched(shown: str, line: int, boot: BootStarted, arm: Arm) -> Iterator[Fi
         if name not in boot.env or not _same(got, value):
             message = f"boot {boot.boot}, {name}: {VARIABLES.title}"
             yield VARIABLES.at(shown, line, message, got or "not set", value)
+
+
+def _decided(shown: str, scan: JournalScan, arms: Mapping[str, Arm]) -> Iterator[Finding]:
+    """What the engine told and counted, against the options of the boot's arm."""
+    of = {event.value.boot: arms.get(event.value.arm) for event in scan.of(BootStarted)}
+    for event in scan.events:
+        value = event.value
+        arm = of.get(value.boot) if isinstance(value, (EngineDecided, WindowEnded)) else None
+        if arm is None:
+            continue
+        if isinstance(value, EngineDecided):
+            found = _against(arm, value.facts)
+        else:
+            drafted = value.counters.drafts > 0 and not arm.speculative_config
+            found = [("drafts", str(value.counters.drafts), "none")] if drafted else []
+        for name, got, want in found:
+            message = f"boot {value.boot}, arm {arm.id}, {name}: {OTHERWISE.title}"
+            yield OTHERWISE.at(shown, event.line, message, got, want)
+
+
+def _against(arm: Arm, facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """(decision, got, want) where a fact that was logged contradicts an option that was given."""
+    config = json.loads(arm.speculative_config) if arm.speculative_config else {}
+    asked = dict(pairwise((*arm.args, "")))
+    told = facts.get("target")
+    kv = str(told.get("kv_cache_dtype", "")) if isinstance(told, dict) else ""
+    wanted_kv = asked.get("--kv-cache-dtype", "auto")
+    method, tokens = facts.get("spec_method"), facts.get("spec_tokens")
+    wanted_tokens = config.get("num_speculative_tokens", 0)
+    pairs = [
+        ("speculation", method in (None, "none") or bool(config), method, "none"),
+        ("speculation", method != "none" or not config, method, config.get("method")),
+        ("tokens a step", tokens in (None, -1, wanted_tokens), tokens, wanted_tokens),
+        ("KV cache", not kv or kv.startswith("fp8") == wanted_kv.startswith("fp8"), kv, wanted_kv),
+        (
+            "eager mode",
+            "--enforce-eager" not in arm.args or facts.get("enforce_eager") in (None, "true"),
+            facts.get("enforce_eager"),
+            "true",
+        ),
+    ]
+    return [(name, str(got), str(want)) for name, fits, got, want in pairs if not fits]
 
 
 def _options(argv: Sequence[str]) -> Sequence[str]:
@@ -125,8 +181,8 @@ def _same(got: str, want: str) -> bool:
 
 CHECK = Check(
     "launch",
-    "Each boot started the engine as its arm asks: attempts in turn, options, variables, version.",
-    (ATTEMPT, OPTIONS, VARIABLES, VERSION),
+    "Each boot started the engine as its arm asks, and it did so: attempts, options, facts.",
+    (ATTEMPT, OPTIONS, VARIABLES, VERSION, OTHERWISE),
     check,
     scope="meaning",
     kind="conduct",

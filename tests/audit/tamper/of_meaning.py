@@ -268,6 +268,20 @@ def scheduled(**changed: Any) -> Edit:
     return edit
 
 
+def _arms_exchanged(events: list[Event]) -> None:
+    """What was measured of two arms changes places: requests, reports, counters and pages."""
+    boots = {v["boot"]: v["arm"] for v in every(events, "boot.started") if v["planned"]}
+    block = [boot for boot in boots if boot.startswith("b01")]
+    one, two = block[0], next(b for b in block if boots[b] != boots[block[0]])
+    other = {one: two, two: one}
+    for event in events:
+        value = event["value"]
+        if event["type"] == "engine.decided" and value["boot"] in other:
+            continue
+        if event["type"].startswith("window.") and value["boot"] in other:
+            value["boot"] = other[value["boot"]]
+
+
 def _throttled(value: Any) -> dict[str, Any]:
     trace = {"reasons": ["software power cap"]}
     return {**value, "gpu": {"traces": [trace]}}
@@ -313,6 +327,34 @@ ALL = (
         "an engine of another version",
         "ENGINE05",
         covered_up(put("engine.decided", "version", to="0.30.0")),
+    ),
+    Corruption("windows of two arms exchanged", "ENGINE06", covered_up(_arms_exchanged)),
+    Corruption(
+        "an engine that speculated with fewer tokens than asked for",
+        "ENGINE06",
+        covered_up(
+            put(
+                "engine.decided",
+                "facts",
+                "spec_tokens",
+                to=2,
+                where=lambda v: v["facts"]["spec_tokens"],
+            )
+        ),
+    ),
+    Corruption(
+        "an FP8 cache under the name of an arm without",
+        "ENGINE06",
+        covered_up(put("engine.decided", "facts", "target", "kv_cache_dtype", to="fp8_e4m3")),
+    ),
+    Corruption(
+        "a boot measured to its end and made again",
+        "COVER09",
+        covered_up(
+            put(
+                "boot.ended", "outcome", to="interrupted", where=lambda v: v["boot"].startswith("b")
+            )
+        ),
     ),
     Corruption("a run counted twice under another name", "TIME01", _second_name),
     Corruption(

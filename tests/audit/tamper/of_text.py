@@ -194,6 +194,8 @@ _CONCEALED = (
     ("from a file that is no source", "\\input{results.txt}\n"),
     ("from a file outside of the paper", "\\input{../build/x}\n"),
     ("as a picture", "\\includegraphics{chart.png}\n"),
+    ("from a style elsewhere", "\\usepackage{../speedup}\n"),
+    ("as a figure drawn elsewhere", "\\kitfigure{../../chart}{fig:a}{Faster.}\n"),
     ("read backwards", f"It was \u202e\\claim{{{CLAIM}}}\u202c.\n"),
 )
 _MARKDOWN = (
