@@ -10,10 +10,11 @@ made under build/tables/ when wanted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.pools import Pool, pools
 from analysis.reading import Run, read_run, sealed_runs
 from analysis.table import RENDERERS, Table
 from analysis.tables import study_tables
@@ -45,11 +46,13 @@ def studies(runs: Sequence[Run]) -> list[Study]:
     ForeignDirectoryError: two of them are the same run, which is no replicate of itself.
     """
     require_distinct(runs)
-    groups = [(run.run_id, [run]) for run in runs] + list(pools(runs))
-    return [
-        Study(name, tuple(run.run_id for run in group), tuple(study_tables(group)))
-        for name, group in groups
-    ]
+    alone = [Study(run.run_id, (run.run_id,), tuple(study_tables([run]))) for run in runs]
+    return alone + [pooled_study(pool, pool.members(runs)) for pool in pools(runs)]
+
+
+def pooled_study(pool: Pool, members: Sequence[Run]) -> Study:
+    """The tables over the members of a pool, each with a note of what was pooled."""
+    return Study(pool.name, pool.runs, tuple(study_tables(members, (pool.note,))))
 
 
 def require_distinct(runs: Sequence[Run]) -> None:
@@ -90,28 +93,3 @@ def write_files(directory: Path, files: dict[str, bytes]) -> list[Path]:
         path.write_bytes(data)
         paths.append(path)
     return paths
-
-
-def pools(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:
-    """Sets of two or more runs that may be analysed together, each with a directory name.
-
-    Runs may be pooled when format, plan and harness agree (records/schema.py); engine binding and
-    host are strata, so runs that differ in them are kept apart here.
-    """
-    groups: dict[tuple[str, ...], list[Run]] = {}
-    for run in runs:
-        started = run.started
-        engine = str(run.engines[0].digest) if run.engines else ""
-        key: tuple[str, ...] = (
-            started.plan.id,
-            str(started.format),
-            str(started.plan_digest),
-            str(started.harness_digest),
-            engine,
-            run.host_id,
-        )
-        groups.setdefault(key, []).append(run)
-    for stratum, group in sorted(groups.items()):
-        if len(group) > 1:
-            first = min(run.run_id for run in group)
-            yield f"pooled-{stratum[0]}-from-{first}", group

@@ -22,13 +22,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
-from analysis.claiming.reading import BootRecord, StudyRun
+from analysis.claiming.reading import StudyRun
 from analysis.comparing.stratum import Stratum, by_stratum
+from records import schema
 from records.errors import ForeignDirectoryError
 from records.plan import Plan, PlannedBoot, boot_order
 
 COUNTS = "counts"
+
+
+class Attempt(Protocol):
+    """One attempt at a boot; `planned` None: one outside the plan."""
+
+    @property
+    def started(self) -> schema.BootStarted: ...
+    @property
+    def planned(self) -> PlannedBoot | None: ...
+    @property
+    def decided(self) -> schema.EngineDecided | None: ...
+    @property
+    def outcome(self) -> str: ...
+
+
+class Carried(Protocol):
+    """A run, as far as it matters to what of it counts, and in which stratum."""
+
+    @property
+    def started(self) -> schema.RunStarted: ...
+    @property
+    def host_id(self) -> str: ...
+    @property
+    def hosts(self) -> Sequence[schema.HostObserved]: ...
+    @property
+    def engines(self) -> Sequence[schema.EngineBound]: ...
+    @property
+    def boots(self) -> Sequence[Attempt]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +73,7 @@ class Execution:
     host: str
     block: int
     shared: bool
-    boots: tuple[tuple[PlannedBoot, tuple[BootRecord, ...]], ...]
+    boots: tuple[tuple[PlannedBoot, tuple[Attempt, ...]], ...]
     begun_ns: int
     why: str = ""
 
@@ -114,7 +144,7 @@ def merge(runs: Iterable[StudyRun]) -> tuple[StudyStratum, ...]:
     return tuple(_stratum(stratum, group) for stratum, group in by_stratum(given))
 
 
-def outcome_of(attempts: Sequence[BootRecord]) -> str:
+def outcome_of(attempts: Sequence[Attempt]) -> str:
     """The outcome of the last attempt; "missing" where there was none."""
     return attempts[-1].outcome if attempts else "missing"
 
@@ -124,27 +154,37 @@ def _repeat(ids: Sequence[str]) -> bool:
 
 
 def _stratum(stratum: Stratum, runs: Sequence[StudyRun]) -> StudyStratum:
-    plan = runs[0].plan
-    found = [execution for run in runs for execution in _executions(run)]
+    executions = judged(runs)
+    return StudyStratum(stratum, runs[0].plan, executions, tuple(_counted(runs, executions)))
+
+
+def judged(runs: Iterable[Carried]) -> tuple[Execution, ...]:
+    """The executions of all blocks by runs of one stratum, each with COUNTS or why not.
+
+    In order of block, then of beginning.
+    """
     blocks: dict[int, list[Execution]] = {}
-    for execution in found:
-        blocks.setdefault(execution.block, []).append(execution)
-    judged = tuple(one for block in sorted(blocks) for one in _judged(blocks[block]))
-    return StudyStratum(stratum, plan, judged, tuple(_counted(runs, judged)))
+    for run in runs:
+        for execution in _executions(run):
+            blocks.setdefault(execution.block, []).append(execution)
+    return tuple(one for block in sorted(blocks) for one in _judged(blocks[block]))
 
 
-def _executions(run: StudyRun) -> Iterator[Execution]:
-    attempts: dict[str, list[BootRecord]] = {}
+def _executions(run: Carried) -> Iterator[Execution]:
+    attempts: dict[str, list[Attempt]] = {}
     for boot in run.boots:
-        attempts.setdefault(boot.planned.id, []).append(boot)
+        if boot.planned is not None:
+            attempts.setdefault(boot.planned.id, []).append(boot)
     blocks: dict[int, list[PlannedBoot]] = {}
-    for planned in boot_order(run.plan, run.started.blocks):
+    for planned in boot_order(run.started.plan, run.started.blocks):
         blocks.setdefault(planned.block, []).append(planned)
     shared = bool(run.started.blocks)
     for block, order in blocks.items():
         boots = tuple((planned, tuple(attempts.get(planned.id, ()))) for planned in order)
         begun = [tries[0].started.clock.realtime_ns for _, tries in boots if tries]
-        yield Execution(run.run_id, run.host_id, block, shared, boots, min(begun, default=0))
+        yield Execution(
+            run.started.run_id, run.host_id, block, shared, boots, min(begun, default=0)
+        )
 
 
 def _judged(executions: Sequence[Execution]) -> Iterator[Execution]:

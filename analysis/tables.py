@@ -27,8 +27,11 @@ SYNTHETIC = (
 )
 
 
-def study_tables(runs: Sequence[Run]) -> list[Table]:
-    """All tables over these runs. FormatError when synthetic and real runs are mixed."""
+def study_tables(runs: Sequence[Run], notes: tuple[str, ...] = ()) -> list[Table]:
+    """All tables over these runs. FormatError when synthetic and real runs are mixed.
+
+    `notes`: what stands above the notes of each of them.
+    """
     require_one_kind(runs)
     ordered = sorted(runs, key=lambda run: run.run_id)
     metrics = [m for run in ordered for m in run_metrics(run)]
@@ -44,9 +47,9 @@ def study_tables(runs: Sequence[Run]) -> list[Table]:
         definitions_table(ordered),
         *peer_table(ordered),
     ]
+    mark = ""
     if ordered and ordered[0].started.synthetic:
-        return [
-            Table(t.name, f"{t.title} (SYNTHETIC)", (SYNTHETIC, *t.notes), t.columns, t.rows)
-            for t in tables
-        ]
-    return tables
+        mark, notes = " (SYNTHETIC)", (SYNTHETIC, *notes)
+    return [
+        Table(t.name, f"{t.title}{mark}", (*notes, *t.notes), t.columns, t.rows) for t in tables
+    ]

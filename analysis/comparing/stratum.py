@@ -7,10 +7,12 @@ Invariant: runs of two strata are never pooled; a host is no stratum but a rando
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from analysis.claiming.reading import StudyRun
+from records import schema
 
 CPU = "CPU"
 _ABSENT = "absent"
@@ -25,6 +27,24 @@ _CAPABILITIES = {
     **dict.fromkeys(("B200", "GB200"), "10.0"),
 }
 _GEFORCE = {"30": "8.6", "40": "8.9", "50": "12.0"}
+
+
+class _Decided(Protocol):
+    @property
+    def decided(self) -> schema.EngineDecided | None: ...
+
+
+class Recorded(Protocol):
+    """What of a run decides its stratum."""
+
+    @property
+    def started(self) -> schema.RunStarted: ...
+    @property
+    def hosts(self) -> Sequence[schema.HostObserved]: ...
+    @property
+    def engines(self) -> Sequence[schema.EngineBound]: ...
+    @property
+    def boots(self) -> Sequence[_Decided]: ...
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -63,9 +83,9 @@ class Stratum:
                 yield name, str(one), str(two)
 
 
-def stratum_of(run: StudyRun) -> Stratum:
+def stratum_of(run: Recorded) -> Stratum:
     """The stratum of a run, by what it recorded at its start."""
-    started, plan = run.started, run.plan
+    started, plan = run.started, run.started.plan
     facts = run.hosts[0].facts if run.hosts else {}
     name, capability = _accelerator(facts)
     versions = sorted({b.decided.version for b in run.boots if b.decided is not None})

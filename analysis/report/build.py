@@ -17,7 +17,8 @@ from analysis.comparing.verdict import Verdict
 from analysis.figures.figure import Figure
 from analysis.findings import Finding
 from analysis.frames import require_one_kind
-from analysis.publish import pools, require_distinct
+from analysis.pools import Pool, pools
+from analysis.publish import require_distinct
 from analysis.reading import Run
 from analysis.report.check import commands
 from analysis.report.claim_views import ClaimBook
@@ -73,7 +74,8 @@ def build(material: Material) -> Report:
         for number, (plan, figure, svg) in enumerate(material.figures, 1)
     )
     shown = [
-        _stratum(group, number, material, sources, claims) for number, group in enumerate(groups, 1)
+        _stratum(pool, group, number, material, sources, claims)
+        for number, (pool, group) in enumerate(groups, 1)
     ]
     unused = unused_views(runs, sources)
     seals = {trace.seal: run_id for run_id, trace in traces.items()}
@@ -101,20 +103,25 @@ def build(material: Material) -> Report:
     )
 
 
-def strata(runs: Sequence[Run]) -> list[list[Run]]:
-    """Runs in groups that may be pooled; each run in exactly one.
+def strata(runs: Sequence[Run]) -> list[tuple[Pool | None, list[Run]]]:
+    """Runs in groups that may be pooled, with their pool where they are several; each in one.
 
     ForeignDirectoryError: two of them are the same run, which is no replicate of itself.
     """
     require_distinct(runs)
-    pooled = [group for _, group in pools(runs)]
-    together = {run.run_id for group in pooled for run in group}
-    alone = [[run] for run in runs if run.run_id not in together]
-    return sorted(pooled + alone, key=lambda group: group[0].run_id)
+    pooled = [(pool, pool.members(runs)) for pool in pools(runs)]
+    together = {run.run_id for _, group in pooled for run in group}
+    alone = [(None, [run]) for run in runs if run.run_id not in together]
+    return sorted([*pooled, *alone], key=lambda group: group[1][0].run_id)
 
 
 def _stratum(
-    group: list[Run], number: int, material: Material, sources: SourceBook, claims: ClaimBook
+    pool: Pool | None,
+    group: list[Run],
+    number: int,
+    material: Material,
+    sources: SourceBook,
+    claims: ClaimBook,
 ) -> tuple[StratumView, list[TableView]]:
     """The tables of one group, and those of them that have a section of their own."""
     ids = tuple(run.run_id for run in group)
@@ -125,7 +132,8 @@ def _stratum(
         study,
     )
     view = partial(table_view, links=links, root=material.root)
-    made = {table.name: table for table in study_tables(group)}
+    notes = (pool.note,) if pool else ()
+    made = {table.name: table for table in study_tables(group, notes)}
     title = group[0].started.plan.id
     tables = tuple(
         view(table, f"table-{number}-{name}") for name, table in made.items() if name not in _APART

@@ -112,7 +112,7 @@ def _sealed(here: Home, names: Sequence[str]) -> list[RunDirectory]:
 def _figures(runs: Sequence[Run]) -> tuple[tuple[tuple[str, Figure, bytes], ...], str]:
     """The figures of each stratum as SVG; or none, and why."""
     drawn = []
-    for group in strata(sorted(runs, key=lambda run: run.run_id)):
+    for _, group in strata(sorted(runs, key=lambda run: run.run_id)):
         for figure in study_figures(group):
             try:
                 svg = b"" if figure.absent else render(figure, "svg")

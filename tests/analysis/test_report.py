@@ -228,7 +228,8 @@ def test_runs_that_may_not_be_pooled_stand_apart(tmp_path: Path) -> None:
         make_run(data / "run-3", plan, Shape(harness=Digest.of(b"another"))),
     ]
     runs = [read_run(one) for one in made]
-    assert [[r.run_id for r in group] for group in strata(runs)] == [["run-1", "run-2"], ["run-3"]]
+    groups = [[run.run_id for run in group] for _, group in strata(runs)]
+    assert groups == [["run-1", "run-2"], ["run-3"]]
     report = build(material(made))
     assert [stratum.runs for stratum in report.strata] == [("run-1", "run-2"), ("run-3",)]
     assert Elements(page(report).decode()).found

@@ -11,7 +11,8 @@ import pytest
 from sealed_run import Shape, list_run, make_run, small_plan
 
 from analysis.conduct_tables import reason_text
-from analysis.publish import pools, write_run_tables, write_tables
+from analysis.pools import pools
+from analysis.publish import write_run_tables, write_tables
 from analysis.reading import read_run
 from analysis.statistics.dispersion import cv_interval
 from analysis.table import (
@@ -80,7 +81,11 @@ def test_tables_of_a_run_do_not_depend_on_other_runs(data, tmp_path):
 
 def test_runs_of_other_plans_or_hosts_are_not_pooled(data):
     runs = [read_run_of(data, name) for name in ("run-1", "run-2", "run-3")]
-    assert [[r.run_id for r in pool] for _, pool in pools(runs)] == [["run-1", "run-2"]]
+    assert [pool.runs for pool in pools(runs)] == [("run-1", "run-2")]
+    runs[1].hosts = [replace(one, facts={**one.facts, "driver": "570.9"}) for one in runs[1].hosts]
+    assert list(pools(runs)) == []
+    runs[1].hosts = runs[0].hosts
+    assert len(list(pools(runs))) == 1
     runs[1].host_id = "host-2"
     assert list(pools(runs)) == []
 
