@@ -64,11 +64,16 @@ def require_all(shared: Shared, plan_name: str) -> None:
             f"{o.last_line.removeprefix('error: ') or f'ended with status {o.status}'}"
             for o in shared.left
         )
-        share = shared.left[0].share
+        first = shared.left[0]
+        where = spoken(first.share.host)
+        if first.run_id:
+            command = f"kit reproduce --run {first.run_id} {where}"
+        else:
+            named = f"--plan {plan_name} --blocks {first.share.listed}"
+            command = f"kit reproduce {named} {where}  (or another host)"
         raise HostsFailedError(
             f"{len(shared.left)} of {total} hosts did not bring their blocks to an end:{causes}",
-            f"kit reproduce --plan {plan_name} --blocks {share.listed} {spoken(share.host)}  "
-            "(or another host), and so on for each",
+            f"{command}, and so on for each",
         )
 
 
@@ -77,6 +82,6 @@ def tell(share: Share, error: KitError, say: Callable[[str], None]) -> None:
     say(f"[{share.label}] error: {error.message}\n  try: {error.remedy}")
 
 
-def failed(share: Share, error: KitError) -> Outcome:
-    """The outcome of a share that an error stopped."""
-    return Outcome(share, error.exit_code, f"error: {error.message}")
+def failed(share: Share, error: KitError, run_id: str = "") -> Outcome:
+    """The outcome of a share that an error stopped. `run_id`: what can be gone on with."""
+    return Outcome(share, error.exit_code, f"error: {error.message}", run_id)

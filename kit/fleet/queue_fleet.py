@@ -211,19 +211,23 @@ class QueueFleet:
             return None
         except KitError as error:
             tell(live.share, error, self._say)
-            return failed(live.share, error)
+            return failed(live.share, error, live.job.run_id)
         self._away_since = 0.0
         if RunDirectory(self._host.mirror(self._home).run(live.job.run_id)).is_sealed:
             return self._sealed(live.share, live.job)
         if status is None:
+            live.ended_at = 0.0
             return None
-        live.ended_at = live.ended_at or time.monotonic()
+        if not live.ended_at:
+            # Looked at once more: a task that is being queued again shows an end for a moment.
+            live.ended_at = time.monotonic()
+            return None
         late = time.monotonic() - live.ended_at < _SEAL_LATE_S
         if status in (0, BootsFailedError.exit_code) and late and live.watch.state.ended:
             return None
         cause = self._cause(live, status)
         tell(live.share, cause, self._say)
-        return failed(live.share, cause)
+        return failed(live.share, cause, live.job.run_id)
 
     def _bear(self, error: SchedulerError) -> None:
         """A controller that does not answer for a while stops nothing."""

@@ -20,7 +20,7 @@ from records.errors import FormatError, HostUnfitError, InterruptedRunError, Run
 from records.job import EngineOnHost, Job
 from records.slurm_array import SlurmArray, SlurmTask
 from remote import run
-from remote.slurm import report, shared_disk
+from remote.slurm import fitness, report, shared_disk
 from remote.slurm.observation import answer, node_id, show_job
 
 # Slurm may send its signal up to 60 s early (sbatch(1), --signal).
@@ -57,6 +57,7 @@ def carry_out(
     began, job_id = time.monotonic(), environ.get("SLURM_JOB_ID", "")
     left_s = time_left_s(show_job(job_id))
     shared = from_object(Job, canonical.decode(Path(task.job).read_bytes()))
+    fitness.require_fit(shared.plan.requirements)
     job = placed(shared, scratch_of(array.scratch, environ), environ)
     path = _bring(shared, job)
     Path(job.run_directory).parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,81 @@
+"""Slurm's commands on a login node: what is asked, how often, and what a refusal becomes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from kit.host import Done
+from kit.hub_token import TOKEN_NAMES
+from kit.local_host import LocalHost
+from kit.slurm.scheduler import Scheduler
+from records.errors import SchedulerError
+
+SHOWN = "JobId=2 ArrayJobId=1 ArrayTaskId=1 JobState={} Reason=None ExitCode=0:0\n"
+
+
+@dataclass
+class Login(LocalHost):
+    """A login node that answers from a list, and notes what it was asked."""
+
+    answers: list[Done]
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+    name: str = "login"
+
+    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: int = 60) -> Done:
+        self.asked.append(tuple(argv))
+        return self.answers.pop(0)
+
+
+def test_a_job_is_submitted_without_a_token() -> None:
+    login = Login([Done(0, "17;cluster\n", "")])
+    assert Scheduler(login, 10).submit(("sbatch", "--parsable"), b"#!/bin/sh\n") == "17"
+    (words,) = login.asked
+    assert words[0] == "env"
+    assert {("-u", name) for name in TOKEN_NAMES} <= set(itertools.pairwise(words))
+    assert words[-2:] == ("sbatch", "--parsable")
+
+
+@pytest.mark.parametrize(
+    ("done", "said"),
+    [
+        (Done(1, "", "sbatch: error: invalid partition specified: gpu\n"), "invalid partition"),
+        (Done(127, "", "sbatch: not found"), "no login node of a Slurm cluster"),
+        (Done(0, "Submitted\n", ""), "Submitted"),
+    ],
+)
+def test_a_refusal_is_told_in_slurms_words(done: Done, said: str) -> None:
+    with pytest.raises(SchedulerError, match=said):
+        Scheduler(Login([done]), 10).submit(("sbatch",), b"")
+
+
+def test_the_controller_is_asked_no_more_often_than_it_is_to_be() -> None:
+    login = Login([Done(0, SHOWN.format("RUNNING"), "")])
+    scheduler = Scheduler(login, 1000)
+    assert all(scheduler.task("1_1") is not None for _ in range(5))
+    assert len(login.asked) == 1
+
+
+def test_a_job_that_slurm_forgot_and_a_controller_that_is_away() -> None:
+    gone = Done(1, "", "slurm_load_jobs error: Invalid job id specified\n")
+    assert Scheduler(Login([gone]), 10).task("1_1") is None
+    away = Done(1, "", "slurm_load_jobs error: Unable to contact slurm controller (connect)\n")
+    with pytest.raises(SchedulerError, match="Unable to contact"):
+        Scheduler(Login([away]), 10).task("1_1")
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("RUNNING", ("scancel", "--batch", "--signal=TERM", "1_1")),
+        ("PENDING", ("scancel", "1_1")),
+        ("COMPLETED", None),
+    ],
+)
+def test_a_task_is_ended_as_its_state_wants(state: str, words: tuple[str, ...] | None) -> None:
+    login = Login([Done(0, SHOWN.format(state), ""), Done(0, "", "")])
+    Scheduler(login, 10).end("1_1")
+    assert (login.asked[1:] or [None]) == [words]
