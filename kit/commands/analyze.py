@@ -15,6 +15,7 @@ from kit.heartbeat import heartbeat
 from kit.options import find_records, home, json_option
 from kit.output import print_json, say
 from records.errors import UnknownRunError
+from records.limits import printable
 
 
 @click.command()
@@ -75,6 +76,8 @@ def command(names: tuple[str, ...], paper: bool, as_json: bool) -> None:
         )
         return
     for study in result:
-        click.echo(shown_text(study, places[study.name]))
+        # Words of the engine's log stand in the tables; none of them may steer a terminal.
+        for line in shown_text(study, places[study.name]).split("\n"):
+            click.echo(printable(line))
     for directory in sorted({str(path.parent) for path in written}):
         say(f"written: {directory}")
