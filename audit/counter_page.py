@@ -31,6 +31,8 @@ TIMES = {
     "whole_s": "vllm:e2e_request_latency_seconds_sum",
     "first_token_s": "vllm:time_to_first_token_seconds_sum",
 }
+# Pages are of some 100 kB; what unpacks to more is not one.
+_MOST_BYTES = 1 << 26
 _FIELDS = {family: name for name, family in FAMILIES.items()}
 _SAMPLE = re.compile(r"(?P<name>vllm:[a-z0-9_]+)(?:\{.*\})?[ \t]+(?P<value>\S+)(?:[ \t]+-?\d+)?\s*")
 
@@ -52,8 +54,11 @@ def read_times(path: Path) -> dict[str, float]:
 
 def _lines(path: Path) -> list[str]:
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as page:
-            return page.read().split("\n")
+        with gzip.open(path, "rb") as page:
+            data = page.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise FormatError(f"{path.name}: more than {_MOST_BYTES} bytes unpacked: no page")
+        return data.decode("utf-8").split("\n")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise FormatError(f"{path.name}: cannot be unpacked: {error}") from error
 

@@ -1,7 +1,7 @@
 """One strict pass over a journal: every line decoded, requests reduced to what checks need.
 
 Invariant: a line that does not decode becomes a problem with its number, never an exception, so
-that one broken line hides nothing that follows it.
+that one broken line hides nothing that follows it; after a thousand of them the file is given up.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from records.run_directory import is_regular
 from records.schema import Envelope, WindowRequests
 
 _MOST_FAULTS = 20
+# A file of nothing but line ends would fill the memory with what is wrong with it.
+_MOST_PROBLEMS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,8 @@ def scan_journal(path: Path) -> JournalScan:
             scan.lines += 1
             event = _decode(scan, line)
             if event is None:
+                if len(scan.problems) >= _MOST_PROBLEMS:
+                    break
                 continue
             if isinstance(event.value, schema.RunStarted):
                 plan = event.value.plan

@@ -37,6 +37,7 @@ TEXT = Code(
 )
 
 _BLOCK_BYTES = 1 << 20
+_LINE_BYTES = 1 << 26
 _TEXTS = frozenset({".tex", ".md", ".toml", ".bib", ".csv", ".svg", ".txt"})
 
 
@@ -86,7 +87,8 @@ def _blocks(path: Path) -> Iterator[bytes]:
 def _by_lines(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
     while block := file.read(_BLOCK_BYTES):
         # A line that goes on is read to its end: nothing may hide across two blocks.
-        yield block if block.endswith(b"\n") else block + file.readline()
+        # One that never ends (a packed file can hold gigabytes of one byte) is read in pieces.
+        yield block if block.endswith(b"\n") else block + file.readline(_LINE_BYTES)
 
 
 CHECK = Check(

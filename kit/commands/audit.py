@@ -29,6 +29,13 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     metavar="DIR",
     help="The records; default: records/data.",
 )
+@click.option(
+    "--project",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    default=None,
+    metavar="DIR",
+    help="Audit another copy of the project with the checks and claims of this one.",
+)
 @click.option("--explain", "code", default="", metavar="CODE", help="Say what a code means.")
 @click.option("--sarif", type=_FILE, metavar="FILE", help="Also write the report as SARIF 2.1.0.")
 @click.option("--junit", type=_FILE, metavar="FILE", help="Also write the report as JUnit XML.")
@@ -40,6 +47,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @json_option
 def command(
     data: Path | None,
+    project: Path | None,
     code: str,
     sarif: Path | None,
     junit: Path | None,
@@ -54,12 +62,14 @@ def command(
       58  tables, claims, findings or paper are not what the records give
       59  secrets, names, addresses, licences
 
-    Works offline, without an engine; changes nothing. audit/CHECKS.md lists what is checked.
+    Works offline, without an engine; changes nothing. audit/CHECKS.md lists what is checked. What
+    somebody else published is best audited with a copy of this kit that they did not give you.
 
     \b
     Example:
       kit audit
       kit audit --incremental
+      kit audit --project ../their-clone
       kit audit --json
       kit audit --sarif build/audit.sarif --junit build/audit.xml
       kit audit --explain CHAIN01
@@ -69,13 +79,14 @@ def command(
         click.echo(explanation(check, meaning), nl=False)
         return
     here = home()
-    records = data or here.data
+    root = (project or here.root).absolute()
+    records = data or (root / "records" / "data" if project else here.data)
     if not records.is_dir():
         what = "no such directory" if not records.exists() else "not a directory"
         raise UnknownRunError(f"{records}: {what}", remedy="kit audit --data DIR")
     known = read_keys(here.path) if incremental else frozenset()
     with heartbeat(say, "reading every record, making every table and claim again"):
-        report = audit(here.root, records, trusted=known, processes=os.cpu_count() or 1)
+        report = audit(root, records, trusted=known, processes=os.cpu_count() or 1)
     if incremental:
         keep_keys(here.path, known, report.clean)
     if as_json:

@@ -19,6 +19,7 @@ from audit.report import KINDS, as_text, failure
 from audit.runner import Report
 from audit.sarif import as_sarif
 from records.errors import AuditConductError, AuditDerivedError, AuditFailedError, AuditHygieneError
+from tests.audit.tamper.healthy import build
 
 BAD = "a\x00b\x1b[31m\ud800"
 
@@ -142,3 +143,18 @@ def test_words_of_a_record_steer_no_terminal() -> None:
     assert text.replace("\n", "").isprintable()
     assert "\\x1b[2J" in text
     assert max(map(len, text.splitlines())) < 600
+
+
+def test_another_copy_is_audited_by_this_one(tmp_path: Path) -> None:
+    """Their clone's sources are not asked: what they would say of themselves does not count."""
+    theirs = build(tmp_path)
+    arguments = [sys.executable, "-m", "kit.main", "audit", "--project", str(theirs.root)]
+    (theirs.root / "audit").mkdir()
+    (theirs.root / "audit" / "catalogue.py").write_text("ALL = ()\n")
+    sound = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert sound.returncode == 0, sound.stdout
+    main = theirs.root / "paper" / "main.tex"
+    main.write_text(main.read_text() + "It was 17 percent faster.\n")
+    spoilt = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert spoilt.returncode == AuditDerivedError.exit_code
+    assert "NUM01" in spoilt.stdout

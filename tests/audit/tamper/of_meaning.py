@@ -440,6 +440,7 @@ ALL = (
         "BIND06",
         lambda r: (r.root / "images" / "models.lock.json").write_bytes(b"[" * 100_000),
     ),
+    Corruption("a metrics page that unpacks to no end", "COUNT03", _page(b"0" * (1 << 26) + b"\n")),
     Corruption(
         "a metrics page replaced by something else", "COUNT03", _page(b"<html>404</html>\n")
     ),
