@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kit.home import Home
 from kit.host_facts import HostFacts
@@ -57,6 +57,16 @@ class Running(Protocol):
 
     def interrupt(self) -> None:
         """Ask it to stop after marking the boot under way (SIGTERM)."""
+        ...
+
+
+@runtime_checkable
+class Queued(Protocol):
+    """A process that a scheduler starts, and may take off its machine again."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has no machine now."""
         ...
 
 

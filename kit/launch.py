@@ -16,7 +16,7 @@ from kit import prompt_files, zipapp
 from kit.engine_setup import EngineSetup
 from kit.fleet.address import spoken
 from kit.home import Home
-from kit.host import Host, Running
+from kit.host import Host, Queued, Running
 from kit.mirror import refresh_jobs, refresh_run
 from kit.steps import Step
 from records import canonical, chain
@@ -135,6 +135,13 @@ def is_under_way(home: Home, host: Host, run_id: str) -> bool:
         return False
     events = RunDirectory(home.run(run_id)).events
     return events.is_file() and is_busy(events)
+
+
+def is_queued(home: Home, host: Host, run_id: str) -> bool:
+    """Whether a scheduler has taken this run in and has no machine for it now."""
+    there = host.home(home)
+    running: object = host.attach(_note(there, run_id), str(there.job(run_id)))
+    return isinstance(running, Queued) and running.waits
 
 
 def require_intact(events: Path) -> None:

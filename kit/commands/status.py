@@ -10,7 +10,7 @@ from kit.follow import duration
 from kit.follow_log import last_error
 from kit.home import Home
 from kit.host import Host
-from kit.launch import is_under_way, resume_command
+from kit.launch import is_queued, is_under_way, resume_command
 from kit.mirror import refresh_all
 from kit.options import (
     find_run,
@@ -71,7 +71,7 @@ def _told(here: Home, host: Host, run: RunDirectory) -> dict[str, Any]:
         "host": host.name,
         "run_id": run.path.name,
         "plan": state.plan.id if state.plan else "",
-        "state": damage or _word(run, state, under_way=under_way),
+        "state": damage or _word(here, host, run, state, under_way=under_way),
         "boot": state.boot,
         "window": state.window,
         "boots": f"{state.done}/{state.total}",
@@ -91,9 +91,13 @@ def _error(seen: Home, run_id: str) -> str:
     return last_error(log.read_text("utf-8", "replace"))[0] if log.is_file() else ""
 
 
-def _word(run: RunDirectory, state: RunState, *, under_way: bool) -> str:
+def _word(
+    here: Home, host: Host, run: RunDirectory, state: RunState, *, under_way: bool
+) -> str:
     if run.is_sealed:
         return "sealed"
+    if under_way and is_queued(here, host, run.path.name):
+        return "queued"
     if not run.events.exists():
         return "starting" if under_way else "not begun"
     return state.phase if under_way else "interrupted"

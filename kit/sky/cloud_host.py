@@ -100,6 +100,11 @@ class ManagedJob:
         status = self.host.status(self.pid)
         return ENDED.get(status) if status else 0
 
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for a machine, at first or again."""
+        return self.host.status(self.pid) not in ("", "RUNNING", *ENDED)
+
     def interrupt(self) -> None:
         """End it. What was measured since the last boot that ended is measured again."""
         self.host.cloud.cancel(self.pid)

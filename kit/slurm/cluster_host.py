@@ -135,6 +135,12 @@ class Task:
             return 0
         return state.exit_status if state.has_ended else None
 
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for a node, at first or again."""
+        state = self.host.scheduler.task(self.name)
+        return state is not None and state.waits
+
     def interrupt(self) -> None:
         """Ask it to mark its boot and end, and not to queue itself again."""
         self.host.write(self.stop, b"\n")

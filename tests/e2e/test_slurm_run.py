@@ -209,6 +209,14 @@ def test_in_an_image_file_seen_stopped_and_gone_on_with(slurm: Slurm, in_image: 
     assert {told[first]["state"], told[second]["state"]} == {"measuring"}
     assert told[first]["left_s"] > 0
     assert "window c1" in kit.call("logs", first, *FLEET).stdout
+    waiting = slurm.call("sbatch", "--hold", "--parsable", "--wrap=true", "--output=/dev/null")
+    note = next((kit.home / "jobs").glob(f"{second}.slurm"))
+    task = note.read_text()
+    note.write_text(f"{waiting.strip()}\n")
+    told = {t["run_id"]: t for t in json.loads(kit.call("status", *FLEET, "--json").stdout)}
+    assert told[second]["state"] == "queued"
+    note.write_text(task)
+    slurm.call("scancel", waiting.strip())
     refused = kit.call("stop", *FLEET)
     assert "2 runs are under way" in refused.stderr
     stopped = kit.call("stop", first, *FLEET)
