@@ -91,9 +91,7 @@ def _error(seen: Home, run_id: str) -> str:
     return last_error(log.read_text("utf-8", "replace"))[0] if log.is_file() else ""
 
 
-def _word(
-    here: Home, host: Host, run: RunDirectory, state: RunState, *, under_way: bool
-) -> str:
+def _word(here: Home, host: Host, run: RunDirectory, state: RunState, *, under_way: bool) -> str:
     if run.is_sealed:
         return "sealed"
     if under_way and is_queued(here, host, run.path.name):

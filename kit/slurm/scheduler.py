@@ -28,6 +28,12 @@ class Scheduler:
     poll_s: float
     _seen: dict[str, tuple[float, dict[str, TaskState]]] = field(default_factory=dict)
 
+    def require(self) -> None:
+        """SchedulerError where this is no login node, before anything is made ready for it."""
+        done = self.login.run(("sbatch", "--version"), timeout_s=_TIMEOUT_S)
+        if done.status != 0:
+            raise self._refused("sbatch", done)
+
     def submit(self, argv: Sequence[str], script: bytes) -> str:
         """The number of the array job. SchedulerError with what sbatch says."""
         unset = [word for name in TOKEN_NAMES for word in ("-u", name)]

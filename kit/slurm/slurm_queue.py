@@ -51,6 +51,7 @@ class SlurmQueue:
         """One array job. SchedulerError, ProvisionError."""
         there = self._host.home(self._home)
         engine_setup.require_locked(self._home, self._plan)
+        self._host.scheduler.require()
         archive, digest = build_harness(self._home)
         harness = bring_harness(self._home, self._host, archive)
         self._say(f"harness {digest}")

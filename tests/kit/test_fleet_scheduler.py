@@ -52,6 +52,13 @@ def test_a_refusal_is_told_in_slurms_words(done: Done, said: str) -> None:
         Scheduler(Login([done]), 10).submit(("sbatch",), b"")
 
 
+def test_a_machine_that_is_no_login_node_is_told_before_anything_is_done() -> None:
+    with pytest.raises(SchedulerError, match="no login node") as refusal:
+        Scheduler(Login([Done(127, "", "sbatch: not found")]), 10).require()
+    assert "--fleet slurm --host" in refusal.value.remedy
+    Scheduler(Login([Done(0, "slurm 22.05.8\n", "")]), 10).require()
+
+
 def test_the_controller_is_asked_no_more_often_than_it_is_to_be() -> None:
     login = Login([Done(0, SHOWN.format("RUNNING"), "")])
     scheduler = Scheduler(login, 1000)
