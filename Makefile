@@ -82,6 +82,7 @@ bench: $(DEV_READY)
 	$(BIN)/python -m tests.bench.bench_claims
 	$(BIN)/python -m tests.bench.bench_analysis
 	$(BIN)/python -m tests.bench.bench_audit
+	$(BIN)/python -m tests.bench.bench_fleet
 	$(BIN)/python -m tests.bench.bench_client
 
 # SkyPilot reads the tasks that the kit makes, in an environment of its own.

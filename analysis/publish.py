@@ -10,10 +10,12 @@ made under build/tables/ when wanted.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.claiming.reading import StudyRun
 from analysis.pools import Pool, pools
 from analysis.reading import Run, read_run, sealed_runs
 from analysis.table import RENDERERS, Table
@@ -55,10 +57,10 @@ def pooled_study(pool: Pool, members: Sequence[Run]) -> Study:
     return Study(pool.name, pool.runs, tuple(study_tables(members, (pool.note,))))
 
 
-def require_distinct(runs: Sequence[Run]) -> None:
+def require_distinct(runs: Iterable[Run | StudyRun]) -> None:
     """ForeignDirectoryError: two of these are the same run."""
-    ids = [run.run_id for run in runs]
-    twice = sorted({run_id for run_id in ids if ids.count(run_id) > 1})
+    counts = Counter(run.run_id for run in runs)
+    twice = sorted(run_id for run_id, count in counts.items() if count > 1)
     if twice:
         raise ForeignDirectoryError(
             f"more than one directory holds run {', '.join(twice)}", remedy="remove the copies"

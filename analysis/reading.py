@@ -253,8 +253,10 @@ class _Reader:
     def __init__(self, run: Run, store: Store) -> None:
         self._run = run
         self._store = store
-        self._planned = {p.id: p for p in boot_order(run.started.plan)}
-        self._windows = {w.id: w for w in run.started.plan.windows}
+        started = run.started
+        # Of a plan for many hosts a run holds a few blocks: the others are not worked out.
+        self._planned = {p.id: p for p in boot_order(started.plan, started.blocks)}
+        self._windows = {w.id: w for w in started.plan.windows}
         self._boots: dict[str, Boot] = {}
         self._open: dict[tuple[str, str], tuple[schema.WindowStarted, Gathering]] = {}
 

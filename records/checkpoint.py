@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from records import durable, merkle
@@ -98,7 +99,7 @@ def parse_runs(text: str) -> tuple[Leaf, ...]:
         except FormatError as error:
             raise FormatError(f"{RUNS_NAME} line {number}: {error.message}") from error
         if leaf.run_id in leaves:
-            raise FormatError(f"{RUNS_NAME} line {number}: run {leaf.run_id} for the second time")
+            raise _listed_twice(number, leaf)
         leaves[leaf.run_id] = leaf
     return tuple(leaves.values())
 
@@ -130,48 +131,121 @@ def add_run(data: Path, leaf: Leaf) -> bool:
 
 def _add_run(data: Path, leaf: Leaf) -> bool:
     stated = read_checkpoint(data)
-    text = _text(data / RUNS_NAME)
-    whole = text[: text.rfind("\n") + 1]
-    leaves = parse_runs(whole)
+    text = _read(data / RUNS_NAME)
+    whole = text[: text.rfind(b"\n") + 1]
+    if whole != text:
+        _text(data / RUNS_NAME)
+    known = _known(data.absolute())
+    known.follow(whole)
     # A torn last line was never under a checkpoint; one that was is an edit, and said so here.
-    _check(stated, leaves, torn=whole != text)
-    known = {one.run_id: one.seal for one in leaves}.get(leaf.run_id)
-    if known is not None and known != leaf.seal:
+    _check(stated, known, torn=whole != text)
+    seal = known.seals.get(leaf.run_id)
+    if seal is not None and seal != leaf.seal:
         raise ChainError(
-            f"run {leaf.run_id} was sealed as {known}, now it is {leaf.seal}", remedy="kit audit"
+            f"run {leaf.run_id} was sealed as {seal}, now it is {leaf.seal}", remedy="kit audit"
         )
     fd = os.open(data / RUNS_NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         os.ftruncate(fd, len(whole))
-        if known is None:
-            durable.write(fd, f"{leaf}\n".encode(), data / RUNS_NAME, f"run {leaf.run_id}")
-            leaves = (*leaves, leaf)
+        if seal is None:
+            line = f"{leaf}\n".encode()
+            durable.write(fd, line, data / RUNS_NAME, f"run {leaf.run_id}")
+            known.follow(whole + line)
     finally:
         os.close(fd)
-    if stated != Checkpoint.of(leaves):
-        durable.replace(data / CHECKPOINT_NAME, str(Checkpoint.of(leaves)).encode())
-    return known is None
+    if stated != known.checkpoint:
+        durable.replace(data / CHECKPOINT_NAME, str(known.checkpoint).encode())
+    return seal is None
 
 
-def _check(stated: Checkpoint | None, leaves: Sequence[Leaf], torn: bool) -> None:
+class _Known:
+    """What RUNS was when it was last looked at here, so that only lines added since are parsed.
+
+    Never trusted without its bytes: every byte is compared again at each use.
+    """
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        self._text = b""
+        self.seals: dict[str, Digest] = {}
+        self._all = self._all_but_last = merkle.Frontier()
+
+    def follow(self, text: bytes) -> None:
+        """Take in whole lines of RUNS. FormatError names the line."""
+        added = text[len(self._text) :]
+        if not text.startswith(self._text):
+            self._forget()
+            added = text
+        try:
+            for line in added.split(b"\n")[:-1]:
+                self._add(line)
+        except FormatError:
+            self._forget()
+            raise
+        self._text = text
+
+    def _add(self, line: bytes) -> None:
+        number = self._all.size + 1
+        try:
+            leaf = Leaf.parse(line.decode("ascii"))
+        except UnicodeDecodeError as error:
+            raise _not_ascii(RUNS_NAME, number, error) from None
+        except FormatError as error:
+            raise FormatError(f"{RUNS_NAME} line {number}: {error.message}") from error
+        if leaf.run_id in self.seals:
+            raise _listed_twice(number, leaf)
+        self._all_but_last, self._all = self._all, self._all.append(line)
+        self.seals[leaf.run_id] = leaf.seal
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """That of all lines."""
+        return Checkpoint(self._all.size, self._all.root)
+
+    @property
+    def checkpoint_before(self) -> Checkpoint:
+        """That of all lines but the last."""
+        return Checkpoint(self._all_but_last.size, self._all_but_last.root)
+
+
+@lru_cache(maxsize=8)
+def _known(_data: Path) -> _Known:
+    """Of a directory in this process; used under the directory's lock alone."""
+    return _Known()
+
+
+def _check(stated: Checkpoint | None, known: _Known, torn: bool) -> None:
     """The checkpoint must cover these leaves, or all but the last (a stop between two writes)."""
-    covered = [Checkpoint.of(leaves)]
-    if leaves and not torn:
-        covered.append(Checkpoint.of(leaves[:-1]))
+    covered = [known.checkpoint]
+    if known.seals and not torn:
+        covered.append(known.checkpoint_before)
     if (stated or Checkpoint.of(())) not in covered:
         got = f"root {stated.root} at size {stated.size}" if stated else f"no {CHECKPOINT_NAME}"
         raise ChainError(
             f"{RUNS_NAME} and {CHECKPOINT_NAME} disagree: got {got}, "
-            f"want root {covered[0].root} at size {len(leaves)}",
+            f"want root {covered[0].root} at size {covered[0].size}",
             remedy="restore both from git: git checkout -- records/data",
         )
 
 
+def _read(path: Path) -> bytes:
+    return path.read_bytes() if path.exists() else b""
+
+
 def _text(path: Path) -> str:
     # As bytes: reading as text would turn "\r" into "\n" and so hide a changed byte.
-    data = path.read_bytes() if path.exists() else b""
+    data = _read(path)
     try:
         return data.decode("ascii")
     except UnicodeDecodeError as error:
-        number = data.count(b"\n", 0, error.start) + 1
-        raise FormatError(f"{path.name} line {number}: not ASCII: {data[error.start]:#x}") from None
+        raise _not_ascii(path.name, data.count(b"\n", 0, error.start) + 1, error) from None
+
+
+def _not_ascii(name: str, number: int, error: UnicodeDecodeError) -> FormatError:
+    return FormatError(f"{name} line {number}: not ASCII: {error.object[error.start]:#x}")
+
+
+def _listed_twice(number: int, leaf: Leaf) -> FormatError:
+    return FormatError(f"{RUNS_NAME} line {number}: run {leaf.run_id} for the second time")

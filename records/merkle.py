@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from records.digest import Digest
 
@@ -20,6 +21,34 @@ def leaf_hash(leaf: bytes) -> Digest:
 def root(leaves: Sequence[bytes]) -> Digest:
     """The Merkle tree hash of the leaves in order; SHA-256 of nothing for no leaf."""
     return Digest(_root([_leaf(leaf) for leaf in leaves]).hex())
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """The roots of the perfect subtrees of a tree, largest first: enough to append in log time.
+
+    They are those at which the tree hash of RFC 6962, section 2.1, splits `size` leaves.
+    """
+
+    size: int = 0
+    _peaks: tuple[bytes, ...] = ()
+
+    def append(self, leaf: bytes) -> Frontier:
+        """The frontier of the tree with one more leaf."""
+        peaks, node, size = list(self._peaks), _leaf(leaf), self.size
+        while size & 1:
+            node, size = _node(peaks.pop(), node), size >> 1
+        return Frontier(self.size + 1, (*peaks, node))
+
+    @property
+    def root(self) -> Digest:
+        """The Merkle tree hash, as `root` gives it."""
+        if not self._peaks:
+            return Digest.of(b"")
+        *larger, found = self._peaks
+        for peak in reversed(larger):
+            found = _node(peak, found)
+        return Digest(found.hex())
 
 
 def inclusion_proof(index: int, leaves: Sequence[bytes]) -> tuple[Digest, ...]:

@@ -289,8 +289,11 @@ def _check_blocks(blocks: int, arms: tuple[Arm, ...]) -> None:
             raise FieldError(
                 f"arms[{i}].blocks", f"arm {arm.id}: block {arm.blocks[-1]} of a plan of {blocks}"
             )
+    if any(not arm.blocks for arm in arms):
+        return
+    held = {block for arm in arms for block in arm.blocks}
     for block in range(1, blocks + 1):
-        if all(arm.blocks and block not in arm.blocks for arm in arms):
+        if block not in held:
             raise FieldError("arms", f"no arm has a boot in block {block}")
 
 

@@ -84,7 +84,10 @@ def small_plan(blocks: int = 2, requests: int = 6) -> Plan:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a made run looks like. `edit` sees every event and may replace it, or drop it (None)."""
+    """What a made run looks like. `edit` sees every event and may replace it, or drop it (None).
+
+    `blocks`: the share of the plan that it carries out, () for all.
+    """
 
     synthetic: bool = False
     seal: bool = True
@@ -94,6 +97,8 @@ class Shape:
     edit: Edit | None = None
     scale_ppm: int = 1_000_000
     harness: Digest = HARNESS
+    host: str = "host-1"
+    blocks: tuple[int, ...] = ()
 
 
 def make_run(directory: Path, plan: Plan, shape: Shape = Shape()) -> RunDirectory:
@@ -190,10 +195,11 @@ class _Writer:
                 self._shape.harness,
                 "3.11.2",
                 self._clock(),
+                self._shape.blocks,
             )
         )
         self._begin("start")
-        order = boot_order(plan)
+        order = boot_order(plan, self._shape.blocks)
         primed = self._plan.arms[0].id
         self._boot(None, f"prime-{primed}", primed, 1, "completed")
         for planned in order:
@@ -204,7 +210,7 @@ class _Writer:
             failed = self._shape.fail_last and planned is order[-1]
             self._boot(planned, planned.id, planned.arm, 1, "failed" if failed else "completed")
         self._bind("after")
-        self._put(schema.HostObserved("end", "host-1", {"kernel": "6.1"}))
+        self._put(schema.HostObserved("end", self._shape.host, {"kernel": "6.1"}))
         if self._shape.seal:
             failures = int(self._shape.fail_last)
             self._put(
@@ -214,7 +220,7 @@ class _Writer:
             )
 
     def _begin(self, phase: str) -> None:
-        self._put(schema.HostObserved(phase, "host-1", {"kernel": "6.1"}))
+        self._put(schema.HostObserved(phase, self._shape.host, {"kernel": "6.1"}))
         self._bind("before")
         said = report([request(0, 1, 0)], 900 * MS)
         busy_ns = said.busiest_cpu_ppm * said.wall_ns // 1_000_000 * said.workers
@@ -301,7 +307,8 @@ class _Writer:
     def _window(self, planned: PlannedBoot | None, boot: str, arm: str, window: Window) -> None:
         drafted = DRAFTED if self._drafts(arm) else 0
         # Boots differ a little in speed, so that there is a spread to speak of.
-        scale = self._shape.scale_ppm + (planned.block if planned else 0) * 10_000
+        slower = (planned.block - 1) % 12 + 1 if planned else 0
+        scale = self._shape.scale_ppm + slower * 10_000
         count = window.load.requests
         requests = [request(i, window.load.concurrency, drafted, scale) for i in range(count)]
         wall = max(r.sent_ns + r.end_ns for r in requests) + MS

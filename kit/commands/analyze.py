@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+
 import click
 
-from analysis.claiming.reading import study_run
-from analysis.publish import studies, write_studies
+from analysis.publish import Study, write_studies
 from analysis.reading import sealed_runs
-from analysis.streaming.large_run import read_run_in_batches
+from analysis.spool import Spool, spool
 from analysis.study_tables import study_of_runs
 from analysis.table import as_object
+from kit.commands.named_runs import analyzable
 from kit.commands.study_text import shown_text
 from kit.heartbeat import heartbeat
-from kit.options import find_records, home, json_option
-from kit.output import print_json, say
+from kit.home import Home
+from kit.options import home, json_option
+from kit.output import say
 from records.errors import UnknownRunError
 from records.limits import printable
+
+# More directories than this are told by their number.
+_NAMED = 20
 
 
 @click.command()
@@ -25,59 +34,75 @@ from records.limits import printable
 def command(names: tuple[str, ...], paper: bool, as_json: bool) -> None:
     """Print the tables of runs, and write them as Markdown, CSV and LaTeX.
 
-    RUN is a run's id or its beginning, or a path to one; default: every sealed run here that is not
-    synthetic. The chain of each run is verified first. Runs of one plan, harness, engine and host
-    are also pooled; those of one plan, whatever their hosts, are one study: what was carried out
-    where, what counts, which hosts are apart. A large run is kept in .kit/cache, too, in a form
-    that is faster to read again.
+    RUN is a run's id or its beginning, or a path to one or to a directory of them; default: every
+    sealed run here that is not synthetic. The chain of each run is verified first. Runs of one
+    plan, harness, engine and host are also pooled; those of one plan, whatever their hosts, are one
+    study: what was carried out where, what counts, which hosts are apart. A large run is kept in
+    .kit/cache, too, in a form that is faster to read again.
 
     \b
     Example:
       kit analyze
       kit analyze 20261130T115921Z --json
       kit analyze build/demo/records/20261130T120000Z-demo-0a1b2c
+      kit analyze build/demo/records
     """
     here = home()
-    with heartbeat(say, "reading the records"):
-        directories = [find_records(here, name) for name in names] or list(sealed_runs(here.data))
-        read = [(read_run_in_batches(one, here.cache), one) for one in directories]
-        if not names:
-            read = [(run, one) for run, one in read if not run.started.synthetic]
-        runs = [run for run, _ in read]
-    if not runs:
+    directories = list(analyzable(here, names)) or list(sealed_runs(here.data))
+    with heartbeat(say, "reading the records and computing the tables"):
+        made = spool(directories, here.cache, lambda run: bool(names) or not run.started.synthetic)
+        with made as read:
+            _show(here, read, paper, as_json)
+
+
+def _show(here: Home, read: Spool, paper: bool, as_json: bool) -> None:
+    """Write the tables, one study after the other, and print them."""
+    if not read.runs:
         raise UnknownRunError(f"no sealed run in {here.data}", remedy="kit reproduce makes one")
-    with heartbeat(say, "computing the tables"):
-        result = studies(runs)
-        if not paper and len(runs) > 1:
-            result += study_of_runs([study_run(run, one) for run, one in read])
-    synthetic = any(run.started.synthetic for run in runs)
+    synthetic = any(run.started.synthetic for run in read.runs)
     out = here.out / ("demo/tables" if synthetic else "tables")
+    result = read.alone()
     if paper:
         if synthetic:
             raise click.UsageError("--paper is for measured runs, and one of these is synthetic")
         # Pooled tables change with every new run, so they are not for committing.
         out = here.root / "paper" / "tables"
-        result = [study for study in result if len(study.runs) == 1]
-    written = write_studies(result, out)
-    places = {study.name: out / study.name for study in result}
+    else:
+        result = chain(result, read.pooled(), study_of_runs(read.runs))
+    written: list[Path] = []
     if as_json:
-        print_json(
-            {
-                "studies": [
-                    {
-                        "name": study.name,
-                        "runs": list(study.runs),
-                        "tables": [as_object(table) for table in study.tables],
-                    }
-                    for study in result
-                ],
-                "files": [str(path) for path in written],
-            }
-        )
+        _print_json(result, out, written)
         return
     for study in result:
+        written += write_studies([study], out)
         # Words of the engine's log stand in the tables; none of them may steer a terminal.
-        for line in shown_text(study, places[study.name]).split("\n"):
+        for line in shown_text(study, out / study.name).split("\n"):
             click.echo(printable(line))
-    for directory in sorted({str(path.parent) for path in written}):
+    places = sorted({str(path.parent) for path in written})
+    for directory in places if len(places) <= _NAMED else ():
         say(f"written: {directory}")
+    if len(places) > _NAMED:
+        say(f"written: {len(places)} directories below {out}")
+
+
+def _print_json(result: Iterable[Study], out: Path, written: list[Path]) -> None:
+    """One object, a study at a time: together they may be more than fits in memory."""
+    click.echo('{\n  "studies": [', nl=False)
+    for number, study in enumerate(result):
+        written += write_studies([study], out)
+        value = {
+            "name": study.name,
+            "runs": list(study.runs),
+            "tables": [as_object(table) for table in study.tables],
+        }
+        click.echo(",\n" if number else "\n", nl=False)
+        click.echo("".join(_indented(value, "    ")), nl=False)
+    files = "".join(_indented([str(path) for path in written], "  ")).lstrip(" ")
+    click.echo(f'\n  ],\n  "files": {files}\n}}')
+
+
+def _indented(value: object, margin: str) -> Iterator[str]:
+    """As `json.dumps` lays it out inside of something else: no line end stands in a string."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    yield margin
+    yield text.replace("\n", f"\n{margin}")

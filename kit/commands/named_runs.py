@@ -28,6 +28,15 @@ def named_runs(here: Home, names: Iterable[str]) -> Runs:
     return found
 
 
+def analyzable(here: Home, names: Iterable[str]) -> Iterator[RunDirectory]:
+    """As `named_runs`, in the order of the names; a run that is named itself may be unsealed."""
+    for name in names:
+        if _holds_runs(Path(name)):
+            yield from _meant(here, name)
+        else:
+            yield find_records(here, name)
+
+
 def sealed_here(here: Home) -> Runs:
     """Every sealed run of the records, by id, from old to new."""
     return {run.path.name: run for run in runs_in(here.data) if run.is_sealed}
@@ -54,7 +63,7 @@ def read_all(here: Home, runs: Runs) -> list[StudyRun]:
 
 def _meant(here: Home, name: str) -> Iterator[RunDirectory]:
     path = Path(name)
-    if path.is_dir() and not RunDirectory(path).events.is_file():
+    if _holds_runs(path):
         records = path / "records" / "data"
         runs = [run for run in runs_in(records if records.is_dir() else path) if run.is_sealed]
         if not runs:
@@ -68,6 +77,10 @@ def _meant(here: Home, name: str) -> Iterator[RunDirectory]:
             f"kit reproduce --run {run.path.name} brings it to its end",
         )
     yield run
+
+
+def _holds_runs(path: Path) -> bool:
+    return path.is_dir() and not RunDirectory(path).events.is_file()
 
 
 def _add(found: Runs, run: RunDirectory) -> None:

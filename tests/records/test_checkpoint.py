@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import cProfile
 import os
 import subprocess
 import sys
@@ -246,3 +247,45 @@ def test_no_space_leaves_what_was_there(tmp_path: Path) -> None:
     assert point.read_bytes() == before[1]
     assert add_run(tmp_path, LEAVES[2])
     assert _agrees(tmp_path, LEAVES[:3])
+
+
+@pytest.mark.parametrize("edit", ["other list", "edited line", "emptied", "longer"])
+def test_what_happened_between_two_additions_of_one_process_is_seen(
+    tmp_path: Path, edit: str
+) -> None:
+    """What is remembered of RUNS is never taken for what RUNS is."""
+    runs, point = _data(tmp_path, 3)
+    other = {
+        "other list": (LEAVES[1], LEAVES[0]),
+        "emptied": (),
+        "longer": LEAVES[:4],
+    }.get(edit)
+    if other is None:
+        runs.write_bytes(runs.read_bytes().replace(b"run-1", b"run-9"))
+        with pytest.raises(ChainError, match="disagree"):
+            add_run(tmp_path, LEAVES[4])
+        return
+    runs.write_text("".join(f"{leaf}\n" for leaf in other))
+    point.write_text(str(Checkpoint.of(other)))
+    assert add_run(tmp_path, LEAVES[4])
+    assert _agrees(tmp_path, (*other, LEAVES[4]))
+
+
+def test_a_process_that_met_a_bad_line_adds_once_it_is_mended(tmp_path: Path) -> None:
+    runs, _ = _data(tmp_path, 3)
+    good = runs.read_bytes()
+    runs.write_bytes(good + b"no run\n")
+    with pytest.raises(FormatError, match="line 4"):
+        add_run(tmp_path, LEAVES[3])
+    runs.write_bytes(good)
+    assert add_run(tmp_path, LEAVES[3])
+    assert _agrees(tmp_path, LEAVES[:4])
+
+
+def test_the_four_hundredth_run_takes_no_more_steps_than_the_fortieth(tmp_path: Path) -> None:
+    steps = []
+    for number in range(400):
+        profile = cProfile.Profile()
+        profile.runcall(add_run, tmp_path, Leaf(f"r{number}", Digest.of(b"%d" % number)))
+        steps.append(sum(entry.callcount for entry in profile.getstats()))
+    assert max(steps[-40:]) < 1.2 * max(steps[40:80])

@@ -148,3 +148,12 @@ def test_no_consistency_with_a_tree_that_is_not_inside(old: int) -> None:
     with pytest.raises(ValueError, match="no tree"):
         merkle.consistency_proof(old, _leaves(3))
     assert not merkle.verify_consistency(old, Digest.of(b""), 3, merkle.root(_leaves(3)), ())
+
+
+@given(st.lists(st.binary(max_size=8), max_size=70))
+def test_appending_gives_the_root_over_all(leaves: list[bytes]) -> None:
+    frontier = merkle.Frontier()
+    for size, leaf in enumerate(leaves):
+        assert frontier.root == merkle.root(leaves[:size])
+        frontier = frontier.append(leaf)
+    assert (frontier.size, frontier.root) == (len(leaves), merkle.root(leaves))
