@@ -6,6 +6,7 @@ to a directory here, and only read.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,8 +38,8 @@ class SkyHost(LocalHost):
         self.part = part
         self.name = name
         self._home: Home | None = None
-        self._looked_at: float | None = None
-        self._statuses: dict[int, str] = {}
+        self._looked_at = -math.inf
+        self._statuses: dict[int, tuple[float, str]] = {}
 
     def home(self, here: Home) -> Home:
         """A directory of the kit's own, one for each bucket."""
@@ -74,17 +75,15 @@ class SkyHost(LocalHost):
 
     def status(self, number: int) -> str:
         """The job's status as of the last look; "" where SkyPilot does not know it."""
-        if number not in self._statuses or self._is_due():
-            self._statuses |= dict.fromkeys([number], "") | self.cloud.statuses([number])
-        return self._statuses[number]
-
-    def _is_due(self) -> bool:
-        return self._looked_at is None or time.monotonic() - self._looked_at >= self.site.poll_s
+        asked_at, status = self._statuses.get(number, (-math.inf, ""))
+        if time.monotonic() - asked_at >= self.site.poll_s:
+            status = self.cloud.statuses([number]).get(number, "")
+            self._statuses[number] = time.monotonic(), status
+        return status
 
     def _follow(self) -> None:
-        if self._home is not None and self._is_due():
+        if self._home is not None and time.monotonic() - self._looked_at >= self.site.poll_s:
             self.cloud.bring(self._home.path)
-            self._statuses.clear()
             self._looked_at = time.monotonic()
 
 
