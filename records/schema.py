@@ -101,8 +101,8 @@ class SchedulerObserved:
     """The allocation that a scheduler gave the harness, after each `host.observed`, same phase.
 
     `job`: its number, with the task's in an array. `node`: a salted id of the node's name.
-    `restarts`: how often the job was queued again, -1 where the scheduler does not say. `source`: which of the scheduler's commands told
-    the figures among the facts; "none" where none could.
+    `restarts`: how often the job was queued again, -1 where the scheduler does not say. `source`:
+    which of the scheduler's commands told the figures among the facts; "none" where none could.
     """
 
     TYPE: ClassVar[str] = "scheduler.observed"
