@@ -6,7 +6,7 @@ not grow with the number of chunks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,11 +21,25 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """One run directory, with its seal where that can be read."""
+    """One run directory. `seal`, `seal_problem`: read when they are asked for, and kept."""
 
     directory: RunDirectory
-    seal: Seal | None
-    seal_problem: str
+    _read: list[tuple[Seal | None, str]] = field(default_factory=list)
+
+    @property
+    def seal(self) -> Seal | None:
+        """The seal, where there is one that can be read."""
+        return self._seal()[0]
+
+    @property
+    def seal_problem(self) -> str:
+        """Why a seal that is there cannot be read; "" where it can."""
+        return self._seal()[1]
+
+    def _seal(self) -> tuple[Seal | None, str]:
+        if not self._read:
+            self._read.append(_read_seal(self.directory))
+        return self._read[0]
 
     @property
     def name(self) -> str:
@@ -51,14 +65,16 @@ class RepositoryView:
 
     @property
     def runs(self) -> tuple[RunView, ...]:
-        """Every run directory below the records, in order of name."""
+        """Every run directory below the records, in order of name; with `only` that one."""
         if not self._runs:
-            self._runs.extend(_view(directory) for directory in runs_in(self.data))
-        return tuple(run for run in self._runs if self.only in ("", run.name))
+            directories = [RunDirectory(self.data / self.only)] if self.only else runs_in(self.data)
+            self._runs.extend(map(RunView, directories))
+        return tuple(self._runs)
 
-    def of(self, name: str) -> RepositoryView:
-        """A view of one run; what was read already is shared."""
-        return RepositoryView(self.root, self.data, name, self._runs, self._scans)
+    def each(self) -> Iterator[RepositoryView]:
+        """A view of each run, which alone keeps what is read of it: one goes before the next."""
+        for run in self.runs:
+            yield RepositoryView(self.root, self.data, run.name)
 
     def once(self, key: str, make: Callable[[], T]) -> T:
         """What `make` gives, made once for all checks of one audit."""
@@ -89,10 +105,10 @@ class RepositoryView:
         return absolute.as_posix()
 
 
-def _view(directory: RunDirectory) -> RunView:
+def _read_seal(directory: RunDirectory) -> tuple[Seal | None, str]:
     if not directory.is_sealed:
-        return RunView(directory, None, "")
+        return None, ""
     try:
-        return RunView(directory, directory.seal(), "")
+        return directory.seal(), ""
     except (FormatError, ChainError) as error:
-        return RunView(directory, None, error.message)
+        return None, error.message

@@ -21,6 +21,8 @@ from records.errors import FormatError
 
 # Below this the start of a second interpreter costs more than it saves.
 _WORTH_SHARING_BYTES = 64 << 20
+# So many for each process even out what runs of different size take.
+_CHUNKS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +81,11 @@ def audit(
         # spawn: a fork would copy whatever threads and locks the caller has.
         with ProcessPoolExecutor(min(processes, len(names)), get_context("spawn")) as pool:
             work = partial(_audit_apart, view.root, view.data, context, frozenset(trusted))
-            results = dict(zip(names, pool.map(work, names), strict=True))
+            # A chunk carries `work`, with all that is trusted, once.
+            chunk = max(1, len(names) // (_CHUNKS * processes))
+            results = dict(zip(names, pool.map(work, names, chunksize=chunk), strict=True))
     else:
-        results = {name: _audit_run(view.of(name), checks, context, trusted) for name in names}
+        results = {one.only: _audit_run(one, checks, context, trusted) for one in view.each()}
     findings: list[Finding] = []
     for check in checks:
         if check.scope == "project":
@@ -104,7 +108,7 @@ def _audit_apart(
     root: Path, data: Path, context: Context | None, trusted: Set[str], name: str
 ) -> _RunResult:
     """As `_audit_run`, in a process of its own."""
-    return _audit_run(RepositoryView(root, data).of(name), ALL, context, trusted)
+    return _audit_run(RepositoryView(root, data, name), ALL, context, trusted)
 
 
 def _audit_run(
