@@ -54,7 +54,8 @@ class RequestCount:
     `sent_ns` and `end_ns` count from the start of the window, for requests that were sent; `faults`
     keeps the first few contradictions, so that a spoilt file cannot fill the memory.
     `prompt_tokens` is -1 where the server did not say of each request. `whole_ns`, `first_ns`: how
-    long the completed requests took in all, to their end and to their first chunk.
+    long the completed requests took in all, to their end and to their first chunk. `ramp_last_ns`,
+    `steady_first_ns`: when the last request of the ramp was sent, and the first that is none; -1.
     """
 
     line: int = 0
@@ -67,6 +68,9 @@ class RequestCount:
     prompt_tokens: int = 0
     steps: int = 0
     accepted: int = 0
+    cached_tokens: int = 0
+    ramp_last_ns: int = -1
+    steady_first_ns: int = -1
     whole_ns: int = 0
     first_ns: int = 0
     sent_ns: array[int] = field(default_factory=lambda: array("q"))
@@ -87,6 +91,14 @@ class RequestCount:
             self.prompt_tokens = self.prompt_tokens + request.prompt_tokens if known else -1
             self.steps += len(request.step_accepted)
             self.accepted += sum(request.step_accepted)
+            self.cached_tokens += max(request.cached_tokens, 0)
+            if request.ramp:
+                self.ramp_last_ns = max(self.ramp_last_ns, request.sent_ns)
+            elif request.sent_ns >= 0:
+                first_ns = self.steady_first_ns
+                self.steady_first_ns = (
+                    request.sent_ns if first_ns < 0 else min(first_ns, request.sent_ns)
+                )
             if request.outcome == "completed" and request.chunk_ns:
                 self.whole_ns += request.end_ns
                 self.first_ns += request.chunk_ns[0]

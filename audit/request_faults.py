@@ -13,7 +13,8 @@ from typing import Literal
 
 from records.measurement import Request
 
-FaultKind = Literal["usage", "time"]
+_OK = 200  # RFC 9110, 15.3.1
+FaultKind = Literal["usage", "time", "outcome"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,11 @@ def faults(line: int, request: Request, received: int) -> Iterator[RequestFault]
             request.index,
             f"usage says {request.completion_tokens} tokens",
             f"{received} (from its chunks)",
+        )
+    if request.outcome == "completed" and (request.status != _OK or request.error):
+        got = f"status {request.status}, error {request.error or 'none'}"
+        yield RequestFault(
+            line, "outcome", request.index, got, "a completed request: 200, no error"
         )
     # Nearly all are in order; names are given to moments only where they are not.
     moments = (max(request.first_byte_ns, 0), *request.chunk_ns, max(request.end_ns, 0))
@@ -65,4 +71,5 @@ def _times(request: Request) -> list[tuple[str, int]]:
         *((f"chunk {i}", ns) for i, ns in enumerate(request.chunk_ns)),
         ("end", request.end_ns),
     ]
-    return [(name, ns) for name, ns in moments if ns >= 0 or name == "scheduled"]
+    absent = {"first byte", "end"}  # -1 there: it did not happen
+    return [(name, ns) for name, ns in moments if ns >= 0 or name not in absent]

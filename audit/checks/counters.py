@@ -10,7 +10,7 @@ from audit.finding import Check, Code, Finding
 from audit.journal_scan import Event, JournalScan, RequestCount
 from audit.repository import RepositoryView, RunView
 from records.errors import FormatError
-from records.schema import WindowEnded
+from records.schema import BootEnded, WindowEnded
 
 PAGES = Code(
     "COUNT01",
@@ -55,6 +55,15 @@ TOO_SLOW = Code(
     "look at the client's lag and CPU in the same window; measure again",
 )
 
+NO_PAGES = Code(
+    "COUNT06",
+    "error",
+    "a window of a completed boot without its /metrics pages",
+    "The page before and the page after a window are the server's own word on it. Only where the "
+    "engine answered no more is there none after, and then the boot has failed.",
+    "restore the run from git or from the host",
+)
+
 # The server's times are of the wall clock, which NTP may slew by 500 ppm (RFC 5905).
 _NS_PER_S = 1_000_000_000
 _SLACK_PPM, _SLACK_NS = 2_000, 1_000_000
@@ -64,7 +73,14 @@ _LONGER_PPM, _LONGER_NS = 250_000, 100_000_000
 def check(repository: RepositoryView) -> Iterator[Finding]:
     """Count every window again."""
     for run, scan in repository.readable():
+        completed = {e.value.boot for e in scan.of(BootEnded) if e.value.outcome == "completed"}
         for event in scan.of(WindowEnded):
+            moments = {_moment(name) for name in event.value.metrics}
+            if event.value.boot in completed and moments != {"before", "after"}:
+                shown = repository.show(run.directory.events)
+                place = f"boot {event.value.boot}, window {event.value.window}"
+                got = ", ".join(sorted(moments)) or "none"
+                yield NO_PAGES.at(shown, event.line, f"{place}: {NO_PAGES.title}", got, "both")
             yield from _pages(repository, run, event)
             yield from _requests(repository.show(run.directory.events), scan, event)
             yield from _times(repository, run, scan, event)
@@ -157,6 +173,8 @@ def _requests(shown: str, scan: JournalScan, event: Event) -> Iterator[Finding]:
             ("drafts", counters.drafts, count.steps),
             ("accepted_tokens", counters.accepted_tokens, count.accepted),
         ]
+    if count.cached_tokens > 0 and counters.prefix_cache_hits == 0:
+        pairs.append(("prefix_cache_hits", 0, count.cached_tokens))
     for name, said, counted in pairs:
         if said not in (-1, counted):
             message = f"boot {window.boot}, window {window.window}, {name}: {STEPS.title}"
@@ -166,7 +184,7 @@ def _requests(shown: str, scan: JournalScan, event: Event) -> Iterator[Finding]:
 CHECK = Check(
     "counters",
     "A window's counters are those of its kept /metrics pages, and agree with its requests.",
-    (PAGES, STEPS, UNREADABLE, TOO_FAST, TOO_SLOW),
+    (PAGES, STEPS, UNREADABLE, TOO_FAST, TOO_SLOW, NO_PAGES),
     check,
     scope="meaning",
     kind="integrity",

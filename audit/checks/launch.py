@@ -95,6 +95,13 @@ def _launched(shown: str, line: int, boot: BootStarted, arm: Arm) -> Iterator[Fi
         got = " ".join(_options(boot.argv)) or "none"
         want = " ".join((*arm.args, arm.speculative_config)).strip() or "none"
         yield OPTIONS.at(shown, line, f"boot {boot.boot}: {OPTIONS.title}", got, want)
+    declared = boot.compile_cache.get("declared")  # "warm, carried": brought from another host
+    if declared is not None and str(declared).partition(",")[0] != arm.cache:
+        message = f"boot {boot.boot}, compile cache: {OTHERWISE.title}"
+        yield OTHERWISE.at(shown, line, message, str(declared), arm.cache)
+    if arm.cache == "cold" and boot.compile_cache.get("files", 0) != 0:
+        message = f"boot {boot.boot}, compile cache: {OTHERWISE.title}"
+        yield OTHERWISE.at(shown, line, message, f"{boot.compile_cache['files']} files", "none")
     for name, value in sorted(arm.env.items()):
         got = boot.env.get(name, "")
         if name not in boot.env or not _same(got, value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 
 from audit.finding import Check, Code, Finding
 from audit.journal_scan import Event, JournalScan, RequestCount
@@ -46,9 +47,25 @@ REPORT = Code(
     "error",
     "the client's report contradicts itself",
     "Percentiles of one distribution do not fall: the median lag is at most its p99, and that at "
-    "most its maximum.",
+    "most its maximum. Counts and times are not negative, and somebody did the work.",
     "restore the journal from git or from the host",
 )
+OUTCOME = Code(
+    "REQ06",
+    "error",
+    "a completed request that the server did not complete",
+    "Completed is what was answered with status 200 and ended without an error.",
+    "restore the journal from git or from the host",
+)
+RAMP = Code(
+    "REQ07",
+    "error",
+    "the ramp goes on after its end",
+    "Requests of the ramp are left out of latencies. The ramp is a span of time at the start of a "
+    "window: no request of it is sent after one that is none, or requests could be chosen.",
+    "restore the journal from git or from the host",
+)
+_FAULTS = {"usage": USAGE, "time": TIMES, "outcome": OUTCOME}
 
 
 def check(repository: RepositoryView) -> Iterator[Finding]:
@@ -71,16 +88,35 @@ def _window(
     place = f"boot {window.boot}, window {window.window}"
     count = scan.requests.get(key, RequestCount(event.line))
     for fault in count.faults:
-        code = USAGE if fault.kind == "usage" else TIMES
+        code = _FAULTS[fault.kind]
         message = f"{place}, request {fault.index}: {code.title}"
         yield code.at(shown, fault.line, message, fault.got, fault.want)
     yield from _crowd(shown, place, scan, event, count)
     yield from _limits(shown, place, event, count, begun.get(key))
+    if 0 <= count.steady_first_ns < count.ramp_last_ns:
+        got = f"one of the ramp sent at {count.ramp_last_ns} ns"
+        want = f"none after {count.steady_first_ns} ns"
+        yield RAMP.at(shown, count.line or event.line, f"{place}: {RAMP.title}", got, want)
+    yield from _negative(shown, place, event)
     report = window.report
     lags = [report.lag_p50_ns, report.lag_p99_ns, report.lag_max_ns]
     if lags != sorted(lags):
         got = "lag p50 {}, p99 {}, max {} ns".format(*lags)
         yield REPORT.at(shown, event.line, f"{place}: {REPORT.title}", got, "values that rise")
+
+
+def _negative(shown: str, place: str, event: Event) -> Iterator[Finding]:
+    """Counts and times that cannot be below zero; a lag is -1 where the client stamped itself."""
+    window: WindowEnded = event.value
+    said = {**asdict(window.report), "steal_ppm": window.steal_ppm}
+    for name, value in said.items():
+        unknown = name.startswith("lag_") and window.report.stamps != "kernel"
+        if isinstance(value, int) and value < (-1 if unknown else 0):
+            yield REPORT.at(
+                shown, event.line, f"{place}: {REPORT.title}", f"{name} {value}", "0 up"
+            )
+    if window.report.workers < 1:
+        yield REPORT.at(shown, event.line, f"{place}: {REPORT.title}", "no worker", "1 or more")
 
 
 def _crowd(
@@ -138,7 +174,7 @@ def _concurrency(plan: Plan | None, window_id: str) -> int:
 CHECK = Check(
     "requests",
     "What the requests of a window say fits together, and fits into the window.",
-    (USAGE, TIMES, CROWDED, OUTSIDE, REPORT),
+    (USAGE, TIMES, CROWDED, OUTSIDE, REPORT, OUTCOME, RAMP),
     check,
     scope="meaning",
     kind="integrity",

@@ -309,7 +309,7 @@ RUNS: dict[str, tuple[Shape, set[str]]] = {
         Shape(
             edit=change(schema.BootEnded, lambda e: e.boot.startswith("b02"), outcome="interrupted")
         ),
-        {"COVER01", "COVER07"},
+        {"COVER01", "COVER07", "COVER09"},
     ),
     "window without end": (Shape(edit=skip(schema.WindowEnded)), {"COVER03"}),
     "request missing": (

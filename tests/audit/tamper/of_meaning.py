@@ -282,6 +282,43 @@ def _arms_exchanged(events: list[Event]) -> None:
             value["boot"] = other[value["boot"]]
 
 
+def _early(times: list[int]) -> list[int]:
+    return [-5, *times[1:]]
+
+
+def _every(kind: str) -> Edit:
+    """An edit that leaves out all events of a type."""
+
+    def edit(events: list[Event]) -> None:
+        events[:] = [event for event in events if event["type"] != kind]
+
+    return edit
+
+
+def _logs_gone(repository: Repository) -> None:
+    for path in (repository.run() / "logs").iterdir():
+        path.unlink()
+
+    def edit(events: list[Event]) -> None:
+        for value in every(events, "boot.ended"):
+            value["logs"] = {}
+
+    repository.cover_up(edit)
+
+
+def _pages_gone(repository: Repository) -> None:
+    """The server's word on every window, and the counters that came from it."""
+    for path in (repository.run() / "metrics").iterdir():
+        path.unlink()
+
+    def edit(events: list[Event]) -> None:
+        for value in every(events, "window.ended"):
+            value["metrics"] = {}
+            value["counters"] = dict.fromkeys(value["counters"], -1)
+
+    repository.cover_up(edit)
+
+
 def _throttled(value: Any) -> dict[str, Any]:
     trace = {"reasons": ["software power cap"]}
     return {**value, "gpu": {"traces": [trace]}}
@@ -420,6 +457,41 @@ ALL = (
         "a metrics page made anew with better counters",
         "COUNT01",
         _page(b'vllm:generation_tokens_total{engine="0"} 9000.0\n'),
+    ),
+    Corruption(
+        "an event of another boot",
+        "SEQ01",
+        covered_up(put("boot.warmed", "boot", to="b09-1-none")),
+    ),
+    Corruption("a boot that was never warmed up", "SEQ02", covered_up(_every("boot.warmed"))),
+    Corruption("what the engine decided left out", "SEQ02", covered_up(_every("engine.decided"))),
+    Corruption("the engine's logs left out", "SEQ02", _logs_gone),
+    Corruption(
+        "a run that ended on another host",
+        "SEQ03",
+        covered_up(put("host.observed", "host_id", to="else", where=lambda v: v["phase"] == "end")),
+    ),
+    Corruption(
+        "the host not looked at in the end",
+        "SEQ03",
+        covered_up(drop("host.observed", lambda v: v["phase"] == "end")),
+    ),
+    Corruption("an error counted as completed", "REQ06", covered_up(_set("status", 500))),
+    Corruption(
+        "a slow request hidden in the ramp",
+        "REQ07",
+        covered_up(_set("ramp", True, index=1)),
+    ),
+    Corruption("a chunk before its request", "REQ02", covered_up(_set("chunk_ns", _early))),
+    Corruption("less than no steal", "REQ05", covered_up(_window("steal_ppm", to=-5))),
+    Corruption("metrics pages left out", "COUNT06", _pages_gone),
+    Corruption(
+        "tokens from a cache that nobody counts", "COUNT02", covered_up(_set("cached_tokens", 9))
+    ),
+    Corruption(
+        "a warm cache under the name of a cold one",
+        "ENGINE06",
+        covered_up(put("boot.started", "compile_cache", "declared", to="cold")),
     ),
     Corruption("times shorter than the server's own", "COUNT04", _server_says(1.1)),
     Corruption("times far longer than the server's own", "COUNT05", _server_says(0.1)),
