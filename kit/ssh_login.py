@@ -7,6 +7,7 @@ class of its own, because "no sshd", "bad key" and "wrong address" have differen
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from collections.abc import Iterator
@@ -28,6 +29,8 @@ CONNECT_TIMEOUT_S = 15
 # was the line.
 _PATIENT_KEYS = 2
 _KEEPALIVE_S = 15
+# How paramiko begins its word on a server that hung up before it greeted; a cause may follow.
+_NO_GREETING = "Error reading SSH protocol banner"
 
 
 class LoginDroppedError(HostUnreachableError):
@@ -39,6 +42,7 @@ def login(destination: Destination, meeting: Meeting) -> list[paramiko.Transport
 
     HostUnreachableError, NoSshServerError, HostKeyError, SshKeyError, SshAuthError.
     """
+    _keep_quiet()
     chain: list[paramiko.Transport] = []
     try:
         for hop in (*destination.jumps, destination):
@@ -55,6 +59,16 @@ def close(chain: list[paramiko.Transport]) -> None:
     """Close every transport, the far end first."""
     for transport in reversed(chain):
         transport.close()
+
+
+def _keep_quiet() -> None:
+    """Keep paramiko's tracebacks off the terminal: what it logs, it also raises to us.
+
+    A logger without any handler prints warnings and errors to stderr (logging.lastResort).
+    """
+    logger = logging.getLogger("paramiko")
+    if not logger.handlers:
+        logger.addHandler(logging.NullHandler())
 
 
 def _open(
@@ -74,8 +88,9 @@ def _open(
         transport.close()
         raise NoSshServerError(
             f"{hop.typed}: something answers at port {hop.port}, but not as an SSH server does "
-            f"({error or 'it hung up'})",
-            "check the port; an image without sshd needs one started in it",
+            f"({str(error).removeprefix(_NO_GREETING).strip() or 'it hung up'})",
+            "check the port; an image without sshd needs one started in it; an sshd that is "
+            "overloaded or refuses this address hangs up, too, and its log says why",
         ) from error
     try:
         require_known(meeting, hop.known_as, hop.typed, key)

@@ -132,6 +132,17 @@ def test_another_server_at_the_port_is_told(kit: SshKit) -> None:
     assert "not as an SSH server does" in done.stderr
 
 
+def test_a_server_that_hangs_up_leaves_a_message_and_no_traceback(kit: SshKit) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=lambda: server.accept()[0].close())
+        thread.start()
+        done = kit.call("status", "--host", f"root@127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+    assert done.returncode == NoSshServerError.exit_code
+    assert "Traceback" not in done.stderr
+    assert "hung up" in done.stderr
+
+
 @pytest.mark.parametrize("name", ["no-such-host.invalid", "a..b", f"{'a' * 70}.invalid"])
 def test_a_name_that_does_not_exist_is_unreachable(kit: SshKit, name: str) -> None:
     done = kit.call("status", "--host", f"root@{name}")
