@@ -26,7 +26,7 @@ help:
 	@echo 'make audit-selftest                     spoil a healthy repository in every known way; what is noticed?'
 	@echo 'make paper                              the paper, each number a link to its records: build/paper.pdf'
 	@echo 'make report                             one page of what was measured: build/report.html'
-	@echo 'make demo                               the whole pipeline against the reference server'
+	@echo 'make demo [HOST=]                       the whole pipeline against the reference server'
 	@echo 'make test | lint | bench                for those who change this project'
 	@echo 'make coverage                           how often the intervals hold the truth, by simulation'
 	@echo 'make bench-peers                        the client beside whole benchmark tools, too'
@@ -39,7 +39,7 @@ reproduce: $(READY)
 	@$(BIN)/kit reproduce --plan "$$PLAN" --host "$$HOST" $${RUNTIME:+--runtime "$$RUNTIME"} $${MIRROR:+--mirror "$$MIRROR"}
 
 demo: $(READY)
-	@$(BIN)/kit reproduce --plan demo
+	@$(BIN)/kit reproduce --plan demo $${HOST:+--host "$$HOST"}
 
 audit: $(READY)
 	@$(BIN)/kit audit

@@ -68,7 +68,8 @@ def fleet_option(function: F) -> F:
     return click.option(
         "--fleet", default="", is_eager=True, expose_value=False, callback=_note_fleet,
         metavar="FLEET",
-        help="On a cluster: slurm[:PARTITION]; --host then names its login node.",
+        help="On a cluster: slurm[:PARTITION], --host then names its login node; "
+        "or in a cloud: sky[:CLOUD].",
     )(function)  # fmt: skip
 
 

@@ -49,6 +49,14 @@ def test_what_is_not_named_takes_its_default(tmp_path: Path) -> None:
     assert told(tmp_path, "reproduce") == ["reproduce", "--plan", "smoke-cpu", "--host", ""]
 
 
+def test_the_demo_goes_to_the_host_that_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    assert told(tmp_path / "a", "demo") == ["reproduce", "--plan", "demo"]
+    argv = told(tmp_path / "b", "demo", "HOST=u@h:22")
+    assert argv == ["reproduce", "--plan", "demo", "--host", "u@h:22"]
+
+
 def test_verify_images_names_host_and_mirror_only_where_they_are_given(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
