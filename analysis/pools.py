@@ -6,14 +6,21 @@ took a share of counts once here as there; what is left out is said in the notes
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from analysis.comparing.stratum import Stratum, stratum_of
 from analysis.reading import Run
 from analysis.study import Carried, Execution, judged
+from records import schema
+from records.chain import MAX_LINE_BYTES
+from records.run_directory import RunDirectory
 
 _SHOWN = 3
+# host.observed follows run.started; a resumed run has it there from its first start.
+_HEAD_LINES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,27 @@ def pools(runs: Iterable[Carried]) -> Iterator[Pool]:
         if len(counting) > 1:
             name = f"pooled-{stratum.plan}-from-{min(run.started.run_id for run in group)}"
             yield Pool(name, counting, frozenset(_left_out(executions)), _note(executions))
+
+
+def head_of(directory: RunDirectory) -> tuple[object, ...] | None:
+    """What runs that are pooled have in common at least, by the first lines of a journal.
+
+    Nothing is verified, so it tells only which runs need not be read; None where nothing is told.
+    """
+    started: dict[str, object] = {}
+    try:
+        with directory.events.open("rb") as file:
+            for line in islice(iter(lambda: file.readline(MAX_LINE_BYTES), b""), _HEAD_LINES):
+                event = json.loads(line)
+                value = event["value"]
+                if event["type"] == schema.RunStarted.TYPE:
+                    started = value
+                elif event["type"] == schema.HostObserved.TYPE:
+                    named = ("format", "synthetic", "plan_digest", "harness_digest")
+                    return (*(started[name] for name in named), value["host_id"])
+    except (OSError, ValueError, RecursionError, LookupError, TypeError):
+        return None
+    return None
 
 
 def _left_out(executions: Iterable[Execution]) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ before every run was verified, and what is handed out is what `analysis.publish.
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ class Spool:
     def add(self, run: Run, directory: RunDirectory) -> None:
         """Make the tables of a run that was read from this directory, and let go of it."""
         (study,) = studies([run])
+        self._file.seek(0, os.SEEK_END)
         pickle.dump(study, self._file, pickle.HIGHEST_PROTOCOL)
         self.runs.append(study_run(run, directory))
         self._places.append(directory)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import click
 
-from analysis.publish import studies, write_studies
+from analysis.pools import head_of
+from analysis.publish import Study, write_studies
 from analysis.reading import Run, sealed_runs
+from analysis.spool import spool
 from analysis.streaming.large_run import read_run_in_batches
 from kit.commands.study_text import shown_text
 from kit.fleet.carry_out import Shared, carry_out, require_all
@@ -115,19 +117,31 @@ def _show(done: Sequence[Reproduced], *, as_json: bool) -> list[dict[str, Any]]:
         return []
     say("reading the records, writing the tables")
     tables = done[0].tables
-    # These runs' own tables first: damage in a neighbour must not cost what was just measured.
-    cache = home().cache
-    own = [read_run_in_batches(RunDirectory(one.fetched.directory), cache) for one in done]
-    found = studies(own)
-    write_studies(found, tables)
-    if beside := list(_beside(done)):
-        found = studies(sorted([*own, *beside], key=lambda run: run.run_id))
-    files = [str(path) for path in write_studies(found, tables)]
+    files: dict[str, list[str]] = {one.ending.run_id: [] for one in done}
+
+    def write(study: Study, of: Iterable[str], *, shown: bool = True) -> None:
+        written = [str(path) for path in write_studies([study], tables)]
+        for run_id in files.keys() & set(of):
+            files[run_id] += written
+        if shown and not as_json:
+            click.echo(shown_text(study, tables / study.name))
+
+    with spool(map(_directory, done), home().cache, lambda _: True) as read:
+        # These runs' own tables first: damage in a neighbour must not cost what was just measured.
+        for study in read.alone():
+            write(study, study.runs)
+        for run, directory in _beside(done):
+            read.add(run, directory)
+        together: dict[str, set[str]] = {}
+        for study in read.pooled():
+            if files.keys() & set(study.runs):
+                write(study, study.runs)
+                for run_id in study.runs:
+                    together.setdefault(run_id, set()).update(study.runs)
+        for study in read.alone():
+            if study.name in together.keys() - files.keys():
+                write(study, together[study.name], shown=False)
     if not as_json:
-        run_ids = {one.ending.run_id for one in done}
-        for study in found:
-            if run_ids & set(study.runs):
-                click.echo(shown_text(study, tables / study.name))
         for one in done:
             click.echo(f"records: {one.fetched.directory}")
         click.echo(f"tables:  {tables}")
@@ -137,7 +151,7 @@ def _show(done: Sequence[Reproduced], *, as_json: bool) -> list[dict[str, Any]]:
             "records": str(one.fetched.directory),
             "completed": one.ending.completed,
             "failed": one.ending.failed,
-            "tables": files,
+            "tables": sorted(files[one.ending.run_id]),
             "first_window_after": [
                 {"step": step.what, "took_ns": step.took_ns} for step in one.steps
             ],
@@ -146,14 +160,20 @@ def _show(done: Sequence[Reproduced], *, as_json: bool) -> list[dict[str, Any]]:
     ]
 
 
-def _beside(done: Sequence[Reproduced]) -> Iterator[Run]:
+def _directory(one: Reproduced) -> RunDirectory:
+    return RunDirectory(one.fetched.directory)
+
+
+def _beside(done: Sequence[Reproduced]) -> Iterator[tuple[Run, RunDirectory]]:
     """What these runs may be pooled with: the sealed runs beside them, synthetic or real alike.
 
-    One whose records do not hold is named and left out.
+    One whose records do not hold is named and left out; one that begins as none of these does is
+    not read at all.
     """
     own = {one.fetched.directory for one in done}
+    heads = {None, *(head_of(_directory(one)) for one in done)}
     for directory in sealed_runs(done[0].fetched.directory.parent):
-        if directory.path in own:
+        if directory.path in own or head_of(directory) not in heads:
             continue
         try:
             run = read_run_in_batches(directory, home().cache)
@@ -162,6 +182,6 @@ def _beside(done: Sequence[Reproduced]) -> Iterator[Run]:
         except OSError as error:
             say(f"warning: {directory.path.name} is left out of the tables: {error}")
         else:
-            yield run
+            yield run, directory
             continue
         say("  try: kit audit")

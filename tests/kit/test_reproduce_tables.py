@@ -11,7 +11,7 @@ from kit.commands.reproduce import _show
 from kit.fetch import Fetched
 from kit.follow import Ending
 from kit.reproduce import Reproduced
-from tests.sealed_run import make_run, small_plan
+from tests.sealed_run import Shape, make_run, small_plan
 
 RUN = "20261130T100000Z-test-plan-0a1b2c"
 OLD = "20261130T090000Z-test-plan-0a1b2c"
@@ -55,3 +55,20 @@ def test_a_damaged_neighbour_costs_a_warning_and_no_table(
     assert f"warning: {OLD} is left out of the tables" in shown
     assert "try: kit audit" in shown
     assert (events.read_bytes() if events.exists() else b"") == before
+
+
+def test_runs_of_other_hosts_are_not_read_and_each_names_its_own_tables(
+    done: Reproduced, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a thousand hosts the last one does not read what the others brought home."""
+    data = done.fetched.directory.parent
+    other = make_run(data / OLD, small_plan(), Shape(host="host-2")).path
+    with (other / "events.jsonl").open("ab") as file:
+        file.write(b"damage that only a reader finds\n")
+    third = "20261130T110000Z-test-plan-0a1b2c"
+    path = make_run(data / third, small_plan(), Shape(host="host-3")).path
+    second = Reproduced(Ending(third, 4, 0), Fetched(third, path, True, 1, True), done.tables)
+    told = _show([done, second], as_json=True)
+    named = [{Path(path).parent.name for path in one["tables"]} for one in told]
+    assert named == [{RUN}, {third}]
+    assert "warning" not in capsys.readouterr().err
