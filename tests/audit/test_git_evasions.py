@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from audit.runner import audit
+
 
 def init(directory: Path) -> None:
     """A repository of its own, in which all that is there now is the first commit."""
@@ -72,3 +74,51 @@ def test_lock_that_git_overlooks(project, codes, flag):
 def test_records_removed_as_a_whole(project, codes):
     shutil.rmtree(project.data)
     assert "HIST01" in codes(project)
+
+
+def test_partial_clone_is_told_and_fetches_nothing(project, tmp_path):
+    """What is not here is not asked for: an audit works offline, and follows nobody's remote."""
+    project.git("config", "uploadpack.allowFilter", "true")
+    clone = tmp_path / "partial"
+    source = f"file://{project.root}"
+    subprocess.run(
+        ["git", "clone", "-q", "--filter=blob:none", source, str(clone)],
+        check=True,
+        capture_output=True,
+    )
+    shutil.rmtree(project.root)
+    found = audit(clone, clone / "records" / "data").findings
+    (history,) = [f for f in found if f.code == "HIST03"]
+    assert "partial clone" in history.got
+    assert {f.code for f in found} <= {"HIST03", "HARN01"}
+
+
+def test_variables_of_git_lead_nowhere(project, codes, monkeypatch):
+    change_a_log(project)
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    monkeypatch.setenv("GIT_INDEX_FILE", "/nowhere")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.bare")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "true")
+    assert codes(project) == {"SEAL02", "HIST02"}
+
+
+def test_no_line_end_of_this_project_is_ever_converted():
+    """A clone with core.autocrlf=true would break every chain."""
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [
+            "git",
+            "check-attr",
+            "text",
+            "--",
+            "records/data/RUNS",
+            "remote/main.py",
+            "paper/main.tex",
+        ],
+        cwd=root,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert [line.rpartition(": ")[2] for line in done.stdout.splitlines()] == ["unset"] * 3
