@@ -50,6 +50,8 @@ def _settled(one: Pending, decided: Decided, p_holm: float, family: int, alpha: 
         alone = "reproduced" if decided.leans_within else "contradicted"
     outcome: Outcome = alone if p_holm <= alpha else "inconclusive"
     needed = decided.needed(alpha / family) if outcome == "inconclusive" else None
+    if needed is not None and one.unit == "boots":
+        needed = max(needed, one.verdict.boots + 1)  # so many as there are did not decide it
     reason = _reason(one, decided, alone, outcome, family, needed)
     if one.verdict.reason:
         reason = f"{reason}; {one.verdict.reason}"

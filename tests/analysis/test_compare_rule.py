@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -168,6 +169,18 @@ def test_a_family_takes_back_what_only_one_alone_would_decide() -> None:
     assert "not as one of 5 tests (Holm)" in among[0].reason
     assert among[0].needed_boots is not None
     assert settle([clear, *[border] * 4])[0].outcome == "reproduced"
+
+
+def test_boots_that_did_not_decide_are_not_said_to_be_enough() -> None:
+    """What decides with some power may fail once; then more are needed than there are."""
+    verdict = Verdict(
+        "v", "", "", "", "inconclusive", "", "t", boots=2, bounds=Interval(*MARGIN, 1.0)
+    )
+    weak = replace(log_ratio(0.0, 0.026, 2, MARGIN), needed=lambda _level: 2)
+    (found,) = settle([Pending(verdict, weak)])
+    assert found.outcome == "inconclusive"
+    assert found.needed_boots == 3
+    assert "about 3 boots" in found.reason
 
 
 def test_what_has_no_test_is_no_part_of_the_family() -> None:
