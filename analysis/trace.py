@@ -114,9 +114,9 @@ def trace(claim_id: str, evaluation: Evaluation, root: Path, data: Path) -> Trac
 
 
 def reverse(record: str, evaluation: Evaluation, root: Path, data: Path) -> ReverseTrace:
-    """What rests on a run (by id, path or seal digest) or on one line of it (`RUN:LINE`).
+    """What rests on a run (by id, its beginning, path or seal digest) or on a line (`RUN:LINE`).
 
-    UnknownRunError: no sealed run here is called that.
+    UnknownRunError: no sealed run here is called that, or several are.
     """
     name, line = _record(record, data)
     directory = RunDirectory(data / name)
@@ -147,8 +147,9 @@ def _record(record: str, data: Path) -> tuple[str, int]:
             return name, 0
     match = _LINE.fullmatch(record)
     name = match[1].rpartition("/")[2] if match else ""
-    if match and name in sealed:
-        return name, int(match[2] or 0)
+    begun = [one for one in sealed if name and one.lower().startswith(name.lower())]
+    if match and (name in sealed or len(begun) == 1):
+        return (name if name in sealed else begun[0]), int(match[2] or 0)
     known = ", ".join(sealed) or "none"
     raise UnknownRunError(f"no sealed run {record!r}", remedy=f"sealed runs: {known}")
 

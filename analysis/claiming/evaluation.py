@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 
 from analysis.claiming.claim import Claim, Value, evaluate
@@ -35,7 +36,10 @@ class Evaluation:
         """The value of a claim. ClaimError: unknown, without evidence, or not computable."""
         if claim_id in self.values:
             return self.values[claim_id]
-        raise ClaimError(self.why_not(claim_id), remedy="kit claims lists those there are")
+        known = [*self.values, *self.problems]
+        near = [] if self.knows(claim_id) else get_close_matches(claim_id, known, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise ClaimError(self.why_not(claim_id), f"{hint}kit claims lists those there are")
 
     def knows(self, claim_id: str) -> bool:
         """Whether there is such a claim, with a value or without."""

@@ -9,10 +9,9 @@ import click
 from analysis import findings
 from analysis.claiming.documents import FINDINGS
 from analysis.claiming.evidence import load_evidence
-from analysis.reading import find_run
 from audit.git import Git
 from kit.home import Home
-from kit.options import home
+from kit.options import find_records, home
 from kit.output import say
 from records.digest import Digest
 from records.errors import FindingError, FormatError
@@ -33,7 +32,12 @@ def command() -> None:
 @click.argument("title")
 @click.option("--run", "runs", multiple=True, metavar="RUN", help="Evidence; default: all studies.")
 def new(title: str, runs: tuple[str, ...]) -> None:
-    """Begin a finding under the next number, with its evidence bound by digest."""
+    """Begin a finding under the next number, with its evidence bound by digest.
+
+    \b
+    Example:
+      kit finding new "Acceptance does not differ between boots" --run 20261130T115921Z
+    """
     click.echo(begin(home(), title, runs))
     say("now write the finding, and what it does not establish; then kit audit")
 
@@ -43,7 +47,12 @@ def new(title: str, runs: tuple[str, ...]) -> None:
 @click.argument("title")
 @click.option("--run", "runs", multiple=True, metavar="RUN", help="Evidence; default: all studies.")
 def retract(finding_id: str, title: str, runs: tuple[str, ...]) -> None:
-    """Retract a finding by a new one, and link both."""
+    """Retract a finding by a new one, and link both.
+
+    \b
+    Example:
+      kit finding retract F003 "Boots were not alike after all" --run 20261130T115921Z
+    """
     click.echo(withdraw(home(), finding_id, title, runs))
     say("now write why, and what that does not establish; then kit audit")
 
@@ -84,7 +93,7 @@ def _next_number(here: Home) -> int:
 
 def _evidence(here: Home, runs: tuple[str, ...]) -> tuple[Digest, ...]:
     if runs:
-        return tuple(find_run(here.data, run).seal_digest for run in runs)
+        return tuple(find_records(here, run).seal_digest for run in runs)
     studies = load_evidence(here.root).values()
     return tuple(sorted({seal for study in studies for seal in study.runs.values()}))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from audit.signature import NAMESPACE, Subject, allowed_signers_at, checkpoint_text, signatures_at
-from kit.options import home
+from kit.options import home, match_run
 from kit.signing import keep, public_line, sign
 from records.checkpoint import read_runs
 from records.errors import SigningError, UnknownRunError
@@ -41,9 +41,9 @@ def command(run_id: str, checkpoint: bool, key: Path) -> None:
             raise UnknownRunError(f"no sealed run at {data}", "kit reproduce makes one")
         subject, text = Subject(size=len(leaves)), checkpoint_text(leaves, len(leaves))
     else:
-        if run_id not in {leaf.run_id for leaf in leaves}:
-            known = ", ".join(leaf.run_id for leaf in leaves) or "none"
-            raise UnknownRunError(f"no run {run_id!r} in RUNS; there are: {known}")
+        listed = tuple(leaf.run_id for leaf in leaves)
+        known = ", ".join(listed) or "none; kit reproduce makes one"
+        run_id = match_run(listed, run_id, f"sealed runs: {known}")
         RunDirectory(data / run_id).verify_chain()
         subject, text = Subject(run_id), (data / run_id / SEAL_NAME).read_bytes()
     path = signatures_at(data) / subject.file_name

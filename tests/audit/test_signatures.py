@@ -71,6 +71,13 @@ def test_a_signed_seal_covers_its_run_alone(repository: Repository) -> None:
     assert found(repository) == {"SIGN05"}
 
 
+def test_a_run_that_is_signed_may_be_named_by_its_beginning(repository: Repository) -> None:
+    known = [leaf.run_id for leaf in repository.leaves]
+    done = kit(repository, "sign", "no", "--key", str(repository.key))
+    assert all(name in done.stderr for name in known)
+    assert kit(repository, "sign", "RUN-1", "--key", str(repository.key)).returncode == 0
+
+
 def test_a_signature_is_never_replaced(repository: Repository) -> None:
     assert kit(repository, "sign", "run-1", "--key", str(repository.key)).returncode == 0
     again = kit(repository, "sign", "run-1", "--key", str(repository.key))

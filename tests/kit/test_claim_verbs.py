@@ -53,6 +53,21 @@ def test_what_is_not_there_has_an_exit_code() -> None:
     assert main(["finding", "retract", "F999", "A title"]) == FindingError.exit_code
 
 
+def test_a_run_may_be_named_by_its_beginning(
+    here: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["trace", "--reverse", "20261130T115921Z:57"]) == 0
+    assert "5d0eba, line 57 (" in capsys.readouterr().out
+    (whole,) = parse(begin(here, "It is so", ("run-1",)).read_text()).evidence
+    (part,) = parse(begin(here, "It is so", ("run",)).read_text()).evidence
+    assert part == whole
+
+
+def test_a_mistyped_claim_names_its_neighbour(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", MEAN[:-2]]) == ClaimError.exit_code
+    assert f"did you mean {MEAN}?" in capsys.readouterr().err
+
+
 @pytest.fixture
 def here(tmp_path: Path) -> Home:
     """A project with one run that a study names."""
