@@ -10,12 +10,14 @@ import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
+from analysis.claiming.line_index import LineIndex
 from analysis.claiming.reading import StudyRun, study_run
+from analysis.claiming.sharing import Sharing
 from analysis.pools import pools
 from analysis.publish import Study, pooled_study, require_distinct, studies
 from analysis.reading import Run
@@ -25,19 +27,22 @@ from records.run_directory import RunDirectory
 
 @dataclass(slots=True)
 class Spool:
-    """Runs that were read. `runs`: what is kept of each, in the order given."""
+    """Runs that were read. `runs`: what is kept of each, but for its lines, in the order given."""
 
     _file: IO[bytes]
     _cache: Path
     runs: list[StudyRun] = field(default_factory=list)
     _places: list[RunDirectory] = field(default_factory=list)
+    _sharing: Sharing = field(default_factory=Sharing)
 
     def add(self, run: Run, directory: RunDirectory) -> None:
         """Make the tables of a run that was read from this directory, and let go of it."""
         (study,) = studies([run])
         self._file.seek(0, os.SEEK_END)
         pickle.dump(study, self._file, pickle.HIGHEST_PROTOCOL)
-        self.runs.append(study_run(run, directory))
+        kept = study_run(run, directory)
+        # Tables name no lines of a journal.
+        self.runs.append(self._sharing.of(replace(kept, lines=LineIndex())))
         self._places.append(directory)
 
     def alone(self) -> Iterator[Study]:

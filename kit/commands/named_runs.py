@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from analysis.claiming.reading import StudyRun, study_run
+from analysis.claiming.sharing import Sharing
 from analysis.streaming.large_run import read_run_in_batches
 from kit.home import Home
 from kit.options import find_records
@@ -58,7 +59,11 @@ def read_real(here: Home, runs: Runs) -> list[StudyRun]:
 
 def read_all(here: Home, runs: Runs) -> list[StudyRun]:
     """Verified and read, in order of id; one after the other, so that only figures are held."""
-    return [study_run(read_run_in_batches(run, here.cache), run) for _, run in sorted(runs.items())]
+    sharing = Sharing()
+    return [
+        sharing.of(study_run(read_run_in_batches(run, here.cache), run))
+        for _, run in sorted(runs.items())
+    ]
 
 
 def _meant(here: Home, name: str) -> Iterator[RunDirectory]:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from analysis.claiming.reading import read_study_run
+from analysis.claiming.sharing import Sharing
 from analysis.publish import studies
 from analysis.reading import read_run
 from analysis.spool import spool
@@ -47,3 +49,15 @@ def test_nothing_is_handed_out_before_all_hold(runs: list[RunDirectory], tmp_pat
 def test_one_run_from_two_places(runs: list[RunDirectory], tmp_path: Path) -> None:
     with pytest.raises(ForeignDirectoryError), spool([*runs, runs[0]], tmp_path, lambda _: True):
         raise AssertionError("it was handed out")
+
+
+def test_what_runs_have_alike_is_held_once_and_nothing_else_changes(
+    runs: list[RunDirectory],
+) -> None:
+    sharing, alone = Sharing(), [read_study_run(run) for run in runs]
+    shared = [sharing.of(run) for run in alone]
+    assert shared == alone
+    first, fourth = shared[0], shared[3]
+    assert first.plan is fourth.plan
+    decided = {id(boot.decided.facts) for run in shared for boot in run.boots if boot.decided}
+    assert len(decided) == len(first.plan.arms)
