@@ -7,6 +7,7 @@ leaves its traceback in logs/last-error.txt.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import keyword
 import os
@@ -98,6 +99,21 @@ class Verbs(click.Group):
         module = importlib.import_module(f"kit.commands.{name}")
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it; a mistyped verb names its neighbour, which click finds only in groups
+        whose commands are loaded.
+        """
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], VERBS, n=1)
+            if not near:
+                raise
+            hint = f"{error.message} Did you mean {near[0]!r}?"
+            raise click.UsageError(hint, error.ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The list of verbs, from VERBS alone."""

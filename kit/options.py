@@ -23,9 +23,9 @@ from kit.launch import read_job
 from kit.mirror import job_ids, refresh_jobs, refresh_run
 from kit.output import say
 from kit.plan_file import load_plan
-from records.errors import PlanError, UnknownHostError, UnknownRunError
+from records.errors import FormatError, PlanError, UnknownHostError, UnknownRunError
 from records.job import Job
-from records.plan import Plan
+from records.plan import Plan, require_blocks
 from records.run_directory import RunDirectory, runs_in
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -135,6 +135,14 @@ def _parse_blocks(_ctx: click.Context, _param: click.Parameter, text: str) -> tu
     if not all(word.isdecimal() for word in words):
         raise click.BadParameter("want numbers, as in 1,3")
     return tuple(sorted({int(word) for word in words}))
+
+
+def require_blocks_of(plan: Plan, blocks: tuple[int, ...]) -> None:
+    """UsageError unless the plan has these blocks: told before anything is begun."""
+    try:
+        require_blocks(plan, blocks)
+    except FormatError as error:
+        raise click.UsageError(error.message) from error
 
 
 def new_option(function: F) -> F:

@@ -11,7 +11,7 @@ import click
 from kit import prompt_files
 from kit.launch import build_harness, new_run_id
 from kit.offline_host import OfflineHost, job_for
-from kit.options import blocks_option, find_plan, home, json_option, plan_option
+from kit.options import blocks_option, find_plan, home, json_option, plan_option, require_blocks_of
 from kit.output import print_json
 from records import canonical
 from records.decode import to_object
@@ -55,6 +55,7 @@ def command(
     """
     here = home()
     plan = find_plan(here, plan_name)
+    require_blocks_of(plan, blocks)
     host = OfflineHost(root, python, site, client_cpus, engine_cpus)
     run_id = new_run_id(plan, datetime.datetime.now(datetime.timezone.utc))
     archive, digest = build_harness(here)

@@ -10,12 +10,12 @@ from analysis.claims import arms_of_claims
 from kit.commands import plan_power
 from kit.doctor.needs import needs_of
 from kit.follow import duration
-from kit.options import blocks_option, find_plan, home, json_option
+from kit.options import blocks_option, find_plan, home, json_option, require_blocks_of
 from kit.output import print_json, print_table, say
 from kit.plan_checks import obstacles
 from kit.plan_cost import Cost, Tariff, cost_of, rows_by_claim
 from kit.plan_view import expected_s, lease_text, overview, window_text
-from records.plan import boot_order, require_blocks
+from records.plan import boot_order
 
 
 @click.group()
@@ -87,7 +87,7 @@ def show(name: str, minutes: int, blocks: tuple[int, ...], as_json: bool) -> Non
     """
     here = home()
     plan = find_plan(here, name)
-    require_blocks(plan, blocks)
+    require_blocks_of(plan, blocks)
     for reason in obstacles(here, plan):
         say(f"warning: {reason}")
     if as_json:

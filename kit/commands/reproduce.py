@@ -30,6 +30,7 @@ from kit.options import (
     open_hosts,
     plan_option,
     require_alone,
+    require_blocks_of,
     run_option,
 )
 from kit.output import print_json, say
@@ -86,6 +87,7 @@ def command(
         plan, blocks = job.plan, job.blocks
     else:
         plan = find_plan(here, plan_name)
+        require_blocks_of(plan, blocks)
     if rehearse:
         if run_id or len(names) > 1:
             raise click.UsageError("--rehearse takes a plan and one host")

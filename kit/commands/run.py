@@ -20,6 +20,7 @@ from kit.options import (
     open_host,
     plan_option,
     require_alone,
+    require_blocks_of,
     run_option,
 )
 from kit.output import print_json, say
@@ -67,6 +68,7 @@ def command(
         plan, blocks = job.plan, job.blocks
     else:
         plan = find_plan(here, plan_name)
+        require_blocks_of(plan, blocks)
     docker = docker_choice(here, plan)
     fleet = fleet_of(here, host, plan, say, new, blocks, job, docker)
     if fleet is not None:

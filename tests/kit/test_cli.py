@@ -119,6 +119,20 @@ def test_a_wrong_option_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> 
     assert "No such command" in capsys.readouterr().err
 
 
+def test_a_mistyped_verb_names_its_neighbour(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reprodce"]) == 2
+    assert "Did you mean 'reproduce'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["reproduce", "run"])
+def test_blocks_that_a_plan_lacks_begin_nothing(
+    verb: str, kit_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([verb, "--plan", "demo", "--blocks", "9"]) == 2
+    assert "from 1 to 2" in capsys.readouterr().err
+    assert not kit_home.exists()
+
+
 def test_a_real_process_exits_with_the_code() -> None:
     argv = [sys.executable, "-m", "kit.main", "plan", "show", "nope"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, check=False)
