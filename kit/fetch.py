@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from kit.home import Home
 from kit.host import Host
 from kit.mirror import require_witnessed
 from records.checkpoint import Leaf, add_run
+from records.digest import Digest
 from records.durable import NO_SPACE
 from records.errors import (
     ConnectionLostError,
@@ -27,7 +28,7 @@ from records.errors import (
     UnknownRunError,
 )
 from records.journal import EVENTS_NAME
-from records.run_directory import RunDirectory
+from records.run_directory import RunDirectory, is_regular
 from records.schema import RunStarted
 from records.seal import SEAL_NAME
 
@@ -81,6 +82,30 @@ def fetch_run(host: Host, source: Path, data: Path, seen: Home | None = None) ->
         _discard(staging)
 
 
+def already_home(
+    seen: RunDirectory, local: RunDirectory, listed: Mapping[str, Digest]
+) -> Fetched | None:
+    """The run as it is here, where nothing is left to bring; else None.
+
+    `seen`: as it was seen on its host; `listed`: the seals in RUNS. A seal names every byte, and a
+    listed run is whole and never changes: so a run that is here under the seal of its host need
+    not travel again, and fetching the newest of a thousand does not fetch the others.
+    """
+    if not (seen.is_sealed and local.is_sealed):
+        return None
+    if not listed.get(local.path.name) == seen.seal_digest == local.seal_digest:
+        return None
+    seal = local.seal()
+    sizes = {EVENTS_NAME: seal.events.bytes, **{n: file.bytes for n, file in seal.files.items()}}
+    if any(_size(local.path / name) != size for name, size in sizes.items()):
+        return None  # what was lost here comes back
+    return Fetched(local.path.name, local.path, sealed=True, new_bytes=0, listed=False)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if is_regular(path) else -1
+
+
 def _discard(staging: Path) -> None:
     shutil.rmtree(staging, ignore_errors=True)
     if staging.parent.is_dir() and not any(staging.parent.iterdir()):
@@ -130,10 +155,14 @@ def carried_data(home: Home, carried: Path) -> Path:
 
     UnknownRunError where the directory does not begin as a run does.
     """
-    require_plain(carried)
-    first = next(RunDirectory(carried).read(), None) if (carried / EVENTS_NAME).is_file() else None
+    first = None
+    if os.path.lexists(carried / EVENTS_NAME):
+        require_plain(carried)
+        first = next(RunDirectory(carried).read(), None)
     if first is None or not isinstance(first.event, RunStarted):
-        raise UnknownRunError(f"{carried} is not a run directory", remedy="kit fetch-records -h")
+        raise UnknownRunError(
+            f"{carried} is not a run directory", f"name the directory that holds {EVENTS_NAME}"
+        )
     return home.out / "demo" / "records" if first.event.synthetic else home.data
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from kit.delete_on_host import delete_there
-from kit.fetch import Fetched, carried_data, fetch_run
+from kit.fetch import Fetched, already_home, carried_data, fetch_run
 from kit.launch import jobs
 from kit.mirror import refresh_all
 from kit.options import (
@@ -20,6 +20,8 @@ from kit.options import (
     open_hosts,
 )
 from kit.output import print_json, print_table, say
+from records.checkpoint import read_runs
+from records.digest import Digest
 from records.run_directory import RunDirectory, runs_in
 
 
@@ -51,7 +53,8 @@ def command(
 ) -> None:
     """Bring the records of sealed runs into records/data, verified; what is here never changes.
 
-    Nothing is deleted where they come from unless --delete-remote asks for it.
+    A sealed run that is here already is passed over; one that is named is compared with its host's
+    again. Nothing is deleted where they come from unless --delete-remote asks for it.
 
     \b
     Example:
@@ -68,6 +71,7 @@ def command(
         _report([fetch_run(local, carried.resolve(), carried_data(here, carried))], as_json)
         return
     fetched: list[Fetched] = []
+    listed: dict[Path, dict[str, Digest]] = {}
     for host in open_hosts(here, host_name):
         seen, there = refresh_all(host, here), host.home(here)
         known = {job.run_id: job for job in jobs(seen, say)}
@@ -78,8 +82,14 @@ def command(
                 say(f"{run.path.name}: no longer on {host.name}")
         runs = [run for run in runs if run.path.name in present]
         wanted = [r for r in runs if r.path.name in known and (unfinished or r.is_sealed)]
-        for name in (run.path.name for run in wanted):
-            fetched.append(fetch_run(host, there.run(name), here.data_for(known[name]), seen))
+        for run in wanted:
+            name = run.path.name
+            data = here.data_for(known[name])
+            if data not in listed:
+                listed[data] = {leaf.run_id: leaf.seal for leaf in read_runs(data)}
+            # One that is named is brought and compared again, byte by byte.
+            whole = None if run_id else already_home(run, RunDirectory(data / name), listed[data])
+            fetched.append(whole or fetch_run(host, there.run(name), data, seen))
             if delete_remote and fetched[-1].sealed:
                 delete_there(here, host, fetched[-1])
                 say(f"{name}: deleted on {host.name}; its records are here")

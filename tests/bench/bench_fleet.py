@@ -7,7 +7,7 @@ machine tells the same; the peak is that of the largest process. Where the cost 
 same from size to size, the whole is linear; the last column is the growth of time over that of
 runs, as an exponent from the size before: 1 is linear, 2 quadratic.
 
-fetch: every run from one host's kit directory, as `kit fetch-records` brings it. list: RUNS and
+fetch: every run from one host's kit directory, as `kit fetch-records` brings it; refetch: the same when all of it is home (after fetch). list: RUNS and
 CHECKPOINT alone, run by run. audit, again: `kit audit`, and with --incremental. analyze: `kit
 analyze` of the directory. compare: `kit compare` of one half with the other.
 """
@@ -32,13 +32,13 @@ from tempfile import TemporaryDirectory
 from audit.repository import RepositoryView
 from audit.runner import audit
 from audit.trust import Context
-from kit.fetch import fetch_run
+from kit.fetch import already_home, fetch_run
 from kit.home import Home
 from kit.local_host import LocalHost
 from kit.main import main as kit
 from kit.mirror import refresh_all
-from records.checkpoint import Leaf, add_run
-from records.run_directory import runs_in
+from records.checkpoint import Leaf, add_run, read_runs
+from records.run_directory import RunDirectory, runs_in
 from tests.bench.bench_audit import _peak_bytes
 from tests.bench.fleet_runs import list_runs, make_fleet, write_jobs
 
@@ -90,6 +90,15 @@ def fetch(top: Path) -> None:
         assert fetch_run(host, run.path, here.data, seen).listed
 
 
+def refetch(top: Path) -> None:
+    """The same once more, when all of it is home."""
+    host, here = _Cluster(top), _home(top / "here")
+    seen = refresh_all(host, here)
+    listed = {leaf.run_id: leaf.seal for leaf in read_runs(here.data)}
+    for run in runs_in(seen.runs):
+        assert already_home(run, RunDirectory(here.data / run.path.name), listed)
+
+
 def list_(top: Path) -> None:
     """RUNS and CHECKPOINT of a directory that holds neither yet."""
     empty = top / "listed"
@@ -123,6 +132,7 @@ def compare(top: Path) -> None:
 
 CASES: dict[str, Callable[[Path], None]] = {
     "fetch": fetch,
+    "refetch": refetch,
     "list": list_,
     "audit": audit_,
     "again": again,

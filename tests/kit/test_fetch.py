@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kit.fetch import carried_data, fetch_run
+from kit.fetch import Fetched, already_home, carried_data, fetch_run
 from kit.home import Home
 from kit.hosts import LocalHost
-from records.checkpoint import CHECKPOINT_NAME, RUNS_NAME, Checkpoint, parse_runs
+from records.checkpoint import CHECKPOINT_NAME, RUNS_NAME, Checkpoint, parse_runs, read_runs
 from records.errors import (
     ChainError,
     DiskFullError,
@@ -186,6 +186,14 @@ def test_a_pipe_in_a_carried_run_is_refused_and_never_waited_for(
     assert list(data.iterdir()) == []
 
 
+def test_a_directory_without_a_journal_is_no_run_whatever_else_it_holds(
+    data: Path, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UnknownRunError, match="not a run directory"):
+        carried_data(Home(tmp_path, tmp_path, data, tmp_path), tmp_path)
+
+
 class FullDisk(LocalHost):
     """Says what a directory copy says when the disk is full half-way."""
 
@@ -198,3 +206,32 @@ def test_a_disk_that_fills_up_leaves_nothing_behind(remote: Path, data: Path) ->
     with pytest.raises(DiskFullError, match="no space left"):
         fetch_run(FullDisk(), remote, data)
     assert list(data.iterdir()) == []
+
+
+def test_a_run_that_is_home_under_the_seal_of_its_host_is_passed_over(
+    remote: Path, data: Path
+) -> None:
+    def left() -> Fetched | None:
+        listed = {leaf.run_id: leaf.seal for leaf in read_runs(data)}
+        return already_home(RunDirectory(remote), RunDirectory(data / RUN), listed)
+
+    assert left() is None
+    fetch_run(LocalHost(), remote, data)
+    found = left()
+    assert found is not None
+    assert (found.run_id, found.directory, found.sealed, found.new_bytes, found.listed) == (
+        RUN, data / RUN, True, 0, False
+    )  # fmt: skip
+    lost = next((data / RUN / "logs").iterdir())
+    lost.unlink()
+    assert left() is None
+    fetch_run(LocalHost(), remote, data)
+    assert left() == found
+    runs = (data / RUNS_NAME).read_text()
+    (data / RUNS_NAME).write_text("")
+    assert left() is None  # a stop before it was listed: the next fetch completes that
+    (data / RUNS_NAME).write_text(runs)
+    (remote / "seal.json").write_bytes((remote / "seal.json").read_bytes() + b"\n")
+    assert left() is None  # the host's is another one by now: fetching it says so
+    with pytest.raises(ChainError):
+        fetch_run(LocalHost(), remote, data)
