@@ -7,9 +7,10 @@ machine tells the same; the peak is that of the largest process. Where the cost 
 same from size to size, the whole is linear; the last column is the growth of time over that of
 runs, as an exponent from the size before: 1 is linear, 2 quadratic.
 
-fetch: every run from one host's kit directory, as `kit fetch-records` brings it; refetch: the same when all of it is home (after fetch). list: RUNS and
-CHECKPOINT alone, run by run. audit, again: `kit audit`, and with --incremental. analyze: `kit
-analyze` of the directory. compare: `kit compare` of one half with the other.
+fetch: every run from one host's kit directory, as `kit fetch-records` brings it; refetch: the
+same when all of it is home. list: RUNS and CHECKPOINT alone, run by run. audit, again: `kit audit`,
+and with --incremental. analyze: `kit analyze` of the directory. compare: `kit compare` of one half
+with the other.
 """
 
 from __future__ import annotations
