@@ -198,7 +198,7 @@ def _fact(facts: dict[str, object], path: tuple[str, ...]) -> str:
     value: object = facts
     for key in path:
         value = value.get(key, MISSING) if isinstance(value, dict) else MISSING
-    return str(value)
+    return "unlogged" if value == -1 else str(value)  # as remote/engine/log.py marks a count
 
 
 def _by_arm(runs: Sequence[Run]) -> dict[str, list[Boot]]:

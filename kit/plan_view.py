@@ -53,6 +53,7 @@ def window_text(window: Window) -> str:
     """One line on a window: load, budget, endpoint, prompts, output length."""
     load = window.load
     rate = f" at {load.rate_millihertz / 1000:g}/s" if load.rate_millihertz else ""
+    least, most = window.sampling.min_tokens, window.sampling.max_tokens
     limits = []
     if load.requests:
         limits.append(f"{load.requests} requests")
@@ -61,7 +62,7 @@ def window_text(window: Window) -> str:
     return (
         f"{load.kind}, concurrency {load.concurrency}{rate}, {' or '.join(limits)}; "
         f"{window.endpoint}, {window.prompts.count} {window.prompts.source} prompts, "
-        f"{window.sampling.min_tokens}-{window.sampling.max_tokens} tokens out"
+        f"{least if least == most else f'{least}-{most}'} tokens out"
         f"{f'; by a plain {window.client} client' if window.by_peer else ''}"
     )
 

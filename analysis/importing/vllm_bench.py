@@ -60,6 +60,8 @@ def _result(path: Path, data: bytes) -> dict[str, Any]:
         value = json.loads(data) if len(lines) <= 1 or lines[0].strip() == b"{" else None
     except ValueError as error:
         raise ForeignFileError(f"{path}: not JSON: {error}") from error
+    if value is None and not lines[0].lstrip().startswith(b"{"):
+        raise ForeignFileError(f"{path}: not JSON, and so not what --save-result writes")
     if value is None:
         raise ForeignFileError(
             f"{path}: {len(lines)} results, as --append-result writes them",

@@ -38,7 +38,9 @@ def command(run_id: str, host_name: str, follow: bool) -> None:
     run = find_run(seen, run_id)
     log = seen.log(run.path.name)
     if not log.exists():
-        raise UnknownRunError(f"run {run.path.name} has no log here")
+        raise UnknownRunError(
+            f"run {run.path.name} has no log here", "kit logs RUN, with another run of kit status"
+        )
     position = _print_from(log, 0)
     while follow and _runs(here, host, run):
         time.sleep(_POLL_S)

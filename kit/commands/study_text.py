@@ -49,12 +49,13 @@ def study_summary(study: Study, files: Path) -> str:
     tables = {table.name: table for table in study.tables}
     if "dispersion" not in tables:
         return _merged_summary(study, files)
+    mark = " (SYNTHETIC)" if tables["dispersion"].title.endswith(" (SYNTHETIC)") else ""
     spread = _columns(tables["dispersion"], tuple(_SPREAD))
     parts = [
         (tables["decisions"].title, _decisions(tables["decisions"])),
         (tables["boots"].title, _grid(_headings(tables["boots"]), tables["boots"].rows)),
         (
-            "Throughput and acceptance, mean over boots, with the 95 % interval of the first CV",
+            f"Throughput and acceptance, mean over boots, with the interval of the first CV{mark}",
             _grid(tuple(_SPREAD.values()), spread),
         ),
         (tables["latency"].title, _grid(_LATENCY, _columns(tables["latency"], _LATENCY))),

@@ -22,7 +22,7 @@ def verdict_lines(title: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
     """The table, the reasons, and the count."""
     prefix = _common(verdicts)
     marks = _marks(verdicts)
-    yield f"{title}{f' ({prefix}…)' if prefix else ''}\n"
+    yield f"{title}{f'; every name begins with {prefix}' if prefix else ''}\n"
     rows = [_HEAD, *[_row(verdict, prefix, marks) for verdict in verdicts]]
     widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
     for number, row in enumerate(rows):

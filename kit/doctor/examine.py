@@ -69,7 +69,7 @@ def fit(facts: HostFacts, plan: Plan, programs: frozenset[str]) -> tuple[Verdict
     asked = replace(plan.requirements, disk_mib=0, gpu_memory_mib=0, compute_capability=Decimal(0))
     found = tuple(problems(facts, asked, programs))
     if not found:
-        return (Verdict("software", PASS, f"{facts.memory_available_mib} MiB of memory"),)
+        return (Verdict("software", PASS, f"all there, {facts.memory_available_mib} MiB memory"),)
     return tuple(Verdict("software", FAIL, "lacking", one.cause, one.remedy) for one in found)
 
 

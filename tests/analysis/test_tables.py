@@ -173,6 +173,20 @@ def test_synthetic_is_said_in_every_table(data):
         assert "SYNTHETIC" in latex(table)
 
 
+def test_a_count_that_the_engine_did_not_log_is_no_number(data):
+    run = read_run_of(data, "run-1")
+    boots = tuple(
+        replace(
+            boot, decided=replace(boot.decided, facts={**boot.decided.facts, "spec_tokens": -1})
+        )
+        for boot in run.boots
+        if boot.decided is not None
+    )
+    decisions = study_tables([replace(run, boots=boots)])[0]
+    place = [column.heading for column in decisions.columns].index("drafted tokens")
+    assert {row[place] for row in decisions.rows} == {"unlogged"}
+
+
 def test_no_table_from_a_changed_run(data, tmp_path):
     events = data / "run-2" / "events.jsonl"
     events.write_bytes(events.read_bytes()[:-1] + b" ")

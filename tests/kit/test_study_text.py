@@ -30,6 +30,16 @@ def test_the_summary_fits_a_terminal_and_names_the_files(study: Study) -> None:
         assert words in text
 
 
+def test_every_table_of_a_synthetic_summary_says_so(tmp_path: Path) -> None:
+    run = make_run(tmp_path / RUN, small_plan(), Shape(synthetic=True))
+    text = study_summary(studies([read_run(run)])[0], Path("build/tables/x"))
+    titles = [line for line in text.splitlines() if line[:1].isupper() and " by " in line]
+    titles += [line for line in text.splitlines() if line.startswith("Throughput")]
+    assert len(titles) == 4
+    assert all(title.endswith("(SYNTHETIC)") for title in titles)
+    assert max(map(len, text.splitlines())) <= WIDTH
+
+
 def test_many_arms_stand_in_several_grids(study: Study) -> None:
     first = study.tables[0]
     assert first.name == "decisions"

@@ -201,6 +201,7 @@ def without(**changes: object) -> str:
         (BENCH.read_text() + "\n" + BENCH.read_text(), "2 results"),
         ("[]", "object"),
         ("{", "JSON"),
+        ("# A page\nin two lines\n", "not JSON"),
     ],
 )
 def test_what_is_no_detailed_result_is_refused(tmp_path, text, said):
