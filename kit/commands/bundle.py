@@ -13,6 +13,7 @@ from kit.bundle.cut import parse_size
 from kit.bundle.host_list import HostList, read_host_list
 from kit.options import find_plan, home, json_option, plan_option
 from kit.output import print_json, print_table, say
+from kit.parts import Parts
 from records.bundle import STARTER, Manifest, read_manifest
 from records.bundle_stream import require_files, require_parts, verify_contents
 
@@ -21,7 +22,7 @@ _directory = click.argument(
 )
 
 
-@click.group()
+@click.group(cls=Parts)
 def command() -> None:
     """Carry an engine to a host without a network: wheels, models, harness and job, in parts.
 

@@ -15,6 +15,7 @@ from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import find_records, home, json_option
 from kit.output import print_json, say
+from kit.parts import Parts
 from records.digest import Digest
 from records.errors import ExportError, UnknownRunError
 from records.run_directory import RunDirectory
@@ -23,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _Runs = Sequence[tuple[RunDirectory, Run]]
 
 
-@click.group()
+@click.group(cls=Parts)
 def command() -> None:
     """Write runs in forms that others read; a synthetic run says in each that it is one.
 

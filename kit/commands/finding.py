@@ -13,11 +13,12 @@ from audit.git import Git
 from kit.home import Home
 from kit.options import find_records, home
 from kit.output import say
+from kit.parts import Parts
 from records.digest import Digest
 from records.errors import FindingError, FormatError
 
 
-@click.group()
+@click.group(cls=Parts)
 def command() -> None:
     """Write findings: one file each, with what it does not establish.
 

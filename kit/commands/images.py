@@ -21,6 +21,7 @@ from kit.image_lock import (
 from kit.images import digest_of_tag, registry_at, verify
 from kit.options import home, json_option, open_host
 from kit.output import print_json, print_table, say
+from kit.parts import Parts
 from kit.registry.resolve import resolve
 from kit.registry.tag import parse_tagged
 from records.decode import to_object
@@ -41,7 +42,7 @@ _mirror_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Parts)
 def command() -> None:
     """The container images that images/images.lock.json binds by digest.
 

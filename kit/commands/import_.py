@@ -14,11 +14,12 @@ from analysis.importing.tables import contents_table, foreign_definitions_table
 from analysis.table import Table, as_object
 from kit.options import json_option
 from kit.output import print_json
+from kit.parts import Parts
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@click.group()
+@click.group(cls=Parts)
 def command() -> None:
     """Read a file of another benchmark tool and apply this kit's definitions to it.
 

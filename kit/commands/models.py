@@ -10,10 +10,11 @@ from kit.hub_token import find_token
 from kit.models import materialise, read_model_lock, verify
 from kit.options import home, json_option
 from kit.output import print_json, print_table, say
+from kit.parts import Parts
 from records.errors import ProvisionError
 
 
-@click.group()
+@click.group(cls=Parts)
 def command() -> None:
     """The models that images/models.lock.json binds by digest.
 

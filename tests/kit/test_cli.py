@@ -50,6 +50,12 @@ def test_every_verb_has_help_with_an_example(verb: str) -> None:
     assert f"kit {verb}" in shown.output
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_help_cuts_a_sentence(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, "--help"]) == 0
+    assert "..." not in capsys.readouterr().out.replace("]...", "").replace("RUN...", "")
+
+
 def test_help_lists_the_verbs_without_loading_any() -> None:
     code = (
         "import sys; from kit.main import main; main(['--help']);"
