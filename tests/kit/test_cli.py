@@ -292,6 +292,9 @@ def _examples() -> Iterator[str]:
 def test_every_example_of_a_help_text_parses(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "their-clone").mkdir()
+    tmp_path /= "here"
+    tmp_path.mkdir()
     monkeypatch.chdir(tmp_path)
     (tmp_path / "carried" / "20261130T120000Z-sm90-pilot-0a1b2c").mkdir(parents=True)
     (tmp_path / "carry").mkdir()
