@@ -55,7 +55,10 @@ def pools(runs: Iterable[Carried]) -> Iterator[Pool]:
     """
     groups: dict[tuple[Stratum, str], list[Carried]] = {}
     for run in runs:
-        groups.setdefault((stratum_of(run), run.host_id), []).append(run)
+        # One that went on at another host is of no single one: it stands by itself.
+        moved = len({host.host_id for host in run.hosts}) > 1
+        whose = f"{run.host_id} {run.started.run_id}" if moved else run.host_id
+        groups.setdefault((stratum_of(run), whose), []).append(run)
     for (stratum, _), group in sorted(groups.items(), key=lambda item: item[0]):
         executions = judged(group)
         counting = tuple(sorted({one.run for one in executions if one.counts}))

@@ -110,7 +110,8 @@ class MeasuredWindow:
 class Boot:
     """One attempt at a boot; `planned` is None for a boot that only fills a compile cache.
 
-    `ended_ns`: CLOCK_MONOTONIC of the line that tells its end, 0 without one.
+    `ended_ns`: CLOCK_MONOTONIC of the line that tells its end, 0 without one. `host_id`: the host
+    that was last observed before it began; a run that was queued again may go on at another.
     """
 
     started: schema.BootStarted
@@ -121,6 +122,7 @@ class Boot:
     ended: schema.BootEnded | None = None
     windows: list[MeasuredWindow] = field(default_factory=list)
     ended_ns: int = 0
+    host_id: str = ""
 
     @property
     def outcome(self) -> str:
@@ -148,7 +150,7 @@ class Boot:
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """One execution of a plan, as its verified records tell it."""
+    """One execution of a plan, as its verified records tell it. `host_id`: where it began."""
 
     started: schema.RunStarted
     sealed: bool
@@ -262,7 +264,8 @@ class _Reader:
 
     def see(self, event: object, t_ns: int) -> None:
         if isinstance(event, schema.BootStarted):
-            boot = Boot(event, self._planned.get(event.planned))
+            host = self._run.hosts[-1].host_id if self._run.hosts else ""
+            boot = Boot(event, self._planned.get(event.planned), host_id=host)
             self._boots[event.boot] = boot
             self._run.boots.append(boot)
         elif isinstance(event, schema.BootHealthy):

@@ -16,6 +16,8 @@ The rules, per stratum:
 5. A block that was cut off counts only if no run carried it out: then the one with the most
    completed boots, of equals the one begun first. A block is the unit that was randomised, so its
    parts are not put together from several hosts.
+6. A run that was queued again may go on at another host, and each of its blocks belongs to the host
+   of its boots. A block whose last attempts were made on several hosts never counts.
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ class Attempt(Protocol):
     def decided(self) -> schema.EngineDecided | None: ...
     @property
     def outcome(self) -> str: ...
+    @property
+    def host_id(self) -> str: ...
 
 
 class Carried(Protocol):
@@ -65,8 +69,9 @@ class Carried(Protocol):
 class Execution:
     """One block as one run carried it out. `boots`: each planned boot with its attempts, in order.
 
-    `begun_ns`: CLOCK_REALTIME of the first attempt, 0 where none was begun. `why`: COUNTS, or why
-    it does not.
+    `host`: that of the last attempts, the run's own where none was begun; several, in order of id,
+    with "and" between. `begun_ns`: CLOCK_REALTIME of the first attempt, 0 where none was begun.
+    `why`: COUNTS, or why it does not. `moved`: several hosts share it.
     """
 
     run: str
@@ -76,6 +81,7 @@ class Execution:
     boots: tuple[tuple[PlannedBoot, tuple[Attempt, ...]], ...]
     begun_ns: int
     why: str = ""
+    moved: bool = False
 
     @property
     def counts(self) -> bool:
@@ -84,8 +90,10 @@ class Execution:
 
     @property
     def carried_out(self) -> bool:
-        """Whether each planned boot came to an end of its own."""
-        return all(outcome_of(tries) in ("completed", "failed") for _, tries in self.boots)
+        """Whether each planned boot came to an end of its own, all on one host."""
+        return not self.moved and all(
+            outcome_of(tries) in ("completed", "failed") for _, tries in self.boots
+        )
 
     @property
     def completed(self) -> int:
@@ -182,8 +190,15 @@ def _executions(run: Carried) -> Iterator[Execution]:
     for block, order in blocks.items():
         boots = tuple((planned, tuple(attempts.get(planned.id, ()))) for planned in order)
         begun = [tries[0].started.clock.realtime_ns for _, tries in boots if tries]
+        hosts = sorted({tries[-1].host_id for _, tries in boots if tries}) or [run.host_id]
         yield Execution(
-            run.started.run_id, run.host_id, block, shared, boots, min(begun, default=0)
+            run.started.run_id,
+            " and ".join(hosts),
+            block,
+            shared,
+            boots,
+            min(begun, default=0),
+            moved=len(hosts) > 1,
         )
 
 
@@ -192,9 +207,11 @@ def _judged(executions: Sequence[Execution]) -> Iterator[Execution]:
     order = sorted(executions, key=lambda one: (one.begun_ns, one.run))
     whole = [one for one in order if one.carried_out]
     first_share = next((one for one in whole if one.shared), None)
-    fullest = max(order, key=lambda one: one.completed)
+    fullest = max(order, key=lambda one: -1 if one.moved else one.completed)
     for one in order:
-        if one.carried_out and (not one.shared or one is first_share):
+        if one.moved:
+            why = f"moved on the way: its boots are of hosts {one.host}"
+        elif one.carried_out and (not one.shared or one is first_share):
             why = COUNTS
         elif one.carried_out and first_share is not None:
             why = f"re-run: run {first_share.run} carried it out first"

@@ -110,11 +110,12 @@ def _cells(
     """Values by host, for each arm and window of the plan that has any."""
     cells: dict[tuple[str, str], dict[str, list[float]]] = {}
     for run in study.runs:
+        hosts = run.boot_hosts
         for metrics in run.metrics:
             value = measure(metrics)
             if value is not None:
                 by_host = cells.setdefault((metrics.arm, metrics.window), {})
-                by_host.setdefault(run.host_id, []).append(value)
+                by_host.setdefault(hosts[metrics.boot], []).append(value)
     for arm, window in sorted(cells):
         yield arm, window, dict(sorted(cells[arm, window].items()))
 

@@ -61,7 +61,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class BootRecord:
-    """One attempt at a planned boot, without its requests. `windows`: id -> reasons to void it."""
+    """One attempt at a planned boot, without its requests. `windows`: id -> reasons to void it.
+
+    `host_id`: the host that it was made on.
+    """
 
     run: str
     started: schema.BootStarted
@@ -70,13 +73,15 @@ class BootRecord:
     outcome: str
     windows: tuple[tuple[str, tuple[str, ...]], ...]
     warmed: schema.BootWarmed | None = None
+    host_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class StudyRun:
     """What is kept of one verified run: metrics by window, all but its requests, line numbers.
 
-    `peers`: metrics of the windows that other clients than the kit's measured.
+    `peers`: metrics of the windows that other clients than the kit's measured. `host_id`: where it
+    began; each boot has its own.
     """
 
     started: schema.RunStarted
@@ -99,6 +104,11 @@ class StudyRun:
     def plan(self) -> Plan:
         """The plan that it carried out."""
         return self.started.plan
+
+    @property
+    def boot_hosts(self) -> dict[str, str]:
+        """The host of each attempt at a planned boot."""
+        return {boot.started.boot: boot.host_id for boot in self.boots}
 
 
 def read_study_run(directory: RunDirectory) -> StudyRun:
@@ -134,6 +144,7 @@ def _boot_records(run: Run) -> Iterable[BootRecord]:
                 boot.outcome,
                 windows,
                 boot.warmed,
+                boot.host_id,
             )
 
 

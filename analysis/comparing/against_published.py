@@ -191,10 +191,10 @@ def _by_host(
     measure = (
         quantities.throughput if claim.quantity == "throughput" else quantities.acceptance_length
     )
-    hosts = {run.run_id: run.host_id for run in study.runs}
+    hosts = {run.run_id: run.boot_hosts for run in study.runs}
     found: dict[str, list[float]] = {}
     for window in windows:
-        found.setdefault(hosts[window.run_id], []).append(measure(window))
+        found.setdefault(hosts[window.run_id][window.boot], []).append(measure(window))
     return found
 
 

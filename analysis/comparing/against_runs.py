@@ -115,12 +115,12 @@ class _Side:
             return []
 
     def by_host(self, quantity: Quantity, windows: Sequence[WindowMetrics]) -> ByHost:
-        hosts = {run.run_id: run.host_id for run in self.study.runs}
+        hosts = {run.run_id: run.boot_hosts for run in self.study.runs}
         found: dict[str, list[float]] = {}
         for window in windows:
             value = quantity.of(window)
             if value is not None:
-                found.setdefault(hosts[window.run_id], []).append(value)
+                found.setdefault(hosts[window.run_id][window.boot], []).append(value)
         return found
 
 

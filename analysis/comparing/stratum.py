@@ -7,7 +7,7 @@ Invariant: runs of two strata are never pooled; a host is no stratum but a rando
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -84,10 +84,13 @@ class Stratum:
 
 
 def stratum_of(run: Recorded) -> Stratum:
-    """The stratum of a run, by what it recorded at its start."""
+    """The stratum of a run, by what it first recorded of its host, or of each of its hosts."""
     started, plan = run.started, run.started.plan
-    facts = run.hosts[0].facts if run.hosts else {}
-    name, capability = _accelerator(facts)
+    firsts = list({host.host_id: host.facts for host in reversed(run.hosts)}.values())[::-1] or [{}]
+    accelerators = {_accelerator(facts) for facts in firsts}
+    name = " and ".join(sorted({name for name, _ in accelerators}))
+    capabilities = {capability for _, capability in accelerators}
+    capability = capabilities.pop() if len(capabilities) == 1 else "unknown"
     versions = sorted({b.decided.version for b in run.boots if b.decided is not None})
     first = run.engines[0] if run.engines else None
     return Stratum(
@@ -95,8 +98,8 @@ def stratum_of(run: Recorded) -> Stratum:
         str(started.plan_digest),
         name,
         capability,
-        str(facts.get("driver", _ABSENT)),
-        str(facts.get("cuda", _ABSENT)),
+        _all(firsts, "driver"),
+        _all(firsts, "cuda"),
         f"{plan.engine.name} {' and '.join(versions) or plan.engine.version}",
         f"{first.runtime} {first.digest}" if first else "unbound",
         str(started.harness_digest),
@@ -124,11 +127,15 @@ def capability_of(gpu: str) -> str:
     return "unknown"
 
 
+def _all(facts: Iterable[Mapping[str, object]], name: str) -> str:
+    return " and ".join(sorted({str(one.get(name, _ABSENT)) for one in facts}))
+
+
 def _by_name(gpu: dict[str, object]) -> str:
     return capability_of(str(gpu.get("name")))
 
 
-def _accelerator(facts: dict[str, object]) -> tuple[str, str]:
+def _accelerator(facts: Mapping[str, object]) -> tuple[str, str]:
     gpus = facts.get("gpus")
     if isinstance(gpus, list) and gpus:
         names = sorted({str(gpu.get("name")) for gpu in gpus})

@@ -6,6 +6,7 @@ Invariant: a component that cannot be told from another is named, with the reaso
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from analysis.figures.components import TOGETHER, components
@@ -49,7 +50,10 @@ def variance_figure(runs: Sequence[Run], metrics: Sequence[WindowMetrics]) -> Fi
 
 def variance_data(runs: Sequence[Run], metrics: Sequence[WindowMetrics]) -> Table:
     """One row a scope and source."""
-    hosts = {run.run_id: run.host_id for run in runs}
+    # A run that went on at another host is two in this: components() knows one host a run.
+    at = {(run.run_id, boot.started.boot): boot.host_id for run in runs for boot in run.boots}
+    parts = [replace(m, run_id=f"{m.run_id} at {at[m.run_id, m.boot]}") for m in metrics]
+    hosts = {part.run_id: at[m.run_id, m.boot] for m, part in zip(metrics, parts, strict=True)}
     rows = [
         (
             one.scope,
@@ -61,7 +65,7 @@ def variance_data(runs: Sequence[Run], metrics: Sequence[WindowMetrics]) -> Tabl
             one.why_not or MISSING,
             " ".join(one.arms),
         )
-        for one in (components(metrics, hosts) if metrics else ())
+        for one in (components(parts, hosts) if metrics else ())
     ]
     return Table(
         "variance",

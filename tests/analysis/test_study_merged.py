@@ -328,7 +328,8 @@ def test_a_host_is_apart_only_after_reckoning_with_all_that_were_looked_at(
             )
             for m in run.metrics
         )
-        runs.append(replace(run, host_id=f"h-{place}", metrics=metrics))
+        boots = tuple(replace(boot, host_id=f"h-{place}") for boot in run.boots)
+        runs.append(replace(run, host_id=f"h-{place}", metrics=metrics, boots=boots))
     (study,) = merge(runs)
     logs = np.log(factors)
     alone = _tails(logs - (logs.sum() - logs) / 3, logs)
