@@ -179,7 +179,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with _Bugs():
             return _run(argv)
     finally:
-        _let_go((sys.stdout, sys.stderr))
+        _let_go(_streams())
     raise AssertionError("unreachable")
 
 
@@ -204,10 +204,16 @@ def _run(argv: Sequence[str] | None) -> int:
         print_error(known.message, known.remedy)
         return known.exit_code
     except _PipeBrokenError:
-        if not _reader_gone((sys.stdout, sys.stderr)):
+        if not _reader_gone(_streams()):
             raise  # a pipe of the kit's own
         return 0
     return result if isinstance(result, int) else 0
+
+
+def _streams() -> tuple[TextIO, ...]:
+    """stdout and stderr; Python has None where the caller closed one (`>&-`)."""
+    both: tuple[TextIO | None, ...] = (sys.stdout, sys.stderr)
+    return tuple(stream for stream in both if stream is not None)
 
 
 def _reader_gone(streams: Iterable[TextIO]) -> bool:

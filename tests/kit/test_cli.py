@@ -329,3 +329,17 @@ def test_the_readme_names_every_verb() -> None:
 def test_the_version_is_an_option_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("--version") == 0
     assert capsys.readouterr().out.startswith("kit ")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_a_closed_stream_is_no_bug(closed: str) -> None:
+    """As `kit plan list >&-`: a shell closes the descriptor."""
+    argv = ["sh", "-c", f'exec "$0" "$@" {closed}']
+    done = subprocess.run(
+        [*argv, sys.executable, "-m", "kit.main", "version"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
