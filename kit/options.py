@@ -231,7 +231,11 @@ def find_records(home: Home, word: str) -> RunDirectory:
         return RunDirectory(Path(word))
     runs = {run.path.name: run for run in runs_in(home.data) if run.events.is_file()}
     known = ", ".join(runs) or "none; kit reproduce makes one"
-    return runs[match_run(tuple(runs), word, f"name a run directory, or one of: {known}")]
+    remedy = f"name a run directory, or one of: {known}"
+    for run in runs_in(home.out / "demo" / "records"):
+        if word and run.path.name.lower().startswith(word.lower()):
+            remedy = f"a synthetic run is named by its directory: {run.path}"
+    return runs[match_run(tuple(runs), word, remedy)]
 
 
 def find_job(home: Home, host: Host, word: str) -> Job:

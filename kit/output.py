@@ -6,13 +6,20 @@ Invariant: stdout carries nothing but the result that was asked for, so that it 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 import click
 
 from records.limits import printable
+
+_GAP = "  "
+# Narrower than so many characters a last column is harder to read wrapped than over the edge.
+_LEAST = 20
 
 
 def say(line: str) -> None:
@@ -34,11 +41,30 @@ def print_json(value: Any) -> None:
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """A result for people: columns as wide as their widest cell, which steers no terminal."""
+    """A result for people; on a terminal its last column wraps."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    for line in table_lines(head, rows, width):
+        click.echo(line)
+
+
+def table_lines(
+    head: Sequence[str], rows: Iterable[Sequence[object]], width: int = 0
+) -> Iterator[str]:
+    """Columns as wide as their widest cell, which steers no terminal.
+
+    `width`: of the terminal; what the last column has beyond it goes on in the lines below. 0, or
+    too little left for words: nothing wraps.
+    """
     lines = [list(head), *([printable(str(cell)) for cell in row] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    before = sum(widths[:-1]) + len(_GAP) * (len(head) - 1)
+    if width - before >= _LEAST:
+        widths[-1] = min(widths[-1], width - before)
     for number, line in enumerate(lines):
-        cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
+        cells = [cell.ljust(wide) for cell, wide in zip(line[:-1], widths, strict=False)]
+        fits = len(line[-1]) <= widths[-1]
+        first, *more = [line[-1]] if fits else textwrap.wrap(line[-1], widths[-1]) or [""]
+        yield _GAP.join([*cells, first]).rstrip()
+        yield from (" " * before + part for part in more)
         if number == 0:
-            click.echo("  ".join("-" * width for width in widths))
+            yield _GAP.join("-" * wide for wide in widths)

@@ -1,0 +1,46 @@
+"""Tables for people: nothing is lost, and the last column wraps where the terminal ends."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kit.main import main
+from kit.output import table_lines
+from tests.sealed_run import Shape, make_run, small_plan
+
+HEAD = ("plan", "boots", "title")
+ROWS = (("demo", 4, "Demonstration against the reference server"), ("other", 12, ""))
+
+
+def test_a_file_gets_every_row_in_one_line() -> None:
+    lines = list(table_lines(HEAD, ROWS))
+    assert len(lines) == 2 + len(ROWS)
+    assert lines[2].endswith("reference server")
+
+
+def test_on_a_terminal_the_last_column_goes_on_below() -> None:
+    lines = list(table_lines(HEAD, ROWS, 40))
+    assert max(map(len, lines)) <= 40
+    assert lines[3].startswith(" " * 14)
+    assert " ".join(" ".join(lines[2:4]).split()) == f"demo 4 {ROWS[0][2]}"
+
+
+@given(st.integers(0, 200), st.lists(st.text("ab ", max_size=60), min_size=1, max_size=4))
+def test_no_word_is_lost_at_any_width(width: int, cells: list[str]) -> None:
+    lines = table_lines(("a", "b"), [("x", cell) for cell in cells], width)
+    told = "".join("".join(lines).split())
+    assert told.count("a") + told.count("b") == 2 + sum(
+        cell.count("a") + cell.count("b") for cell in cells
+    )
+
+
+def test_a_run_of_the_demo_is_told_by_its_directory(
+    tmp_path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("home", "data", "out"):
+        monkeypatch.setenv(f"KIT_{name.upper()}", str(tmp_path / name))
+    run = make_run(tmp_path / "out" / "demo" / "records" / "run-1", small_plan(), Shape())
+    assert main(["minutes", "run-1"]) == 13
+    assert f"by its directory: {run.path}" in capsys.readouterr().err
