@@ -16,7 +16,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from analysis.importing.foreign import ForeignRequest, ForeignRun
+from analysis.importing.foreign import UNREADABLE, ForeignRequest, ForeignRun
 from records.digest import Digest
 from records.errors import ForeignFileError
 
@@ -50,6 +50,8 @@ def read_aiperf(path: Path) -> ForeignRun:
         path = found[0]
     data = path.read_bytes()
     records = list(_records(path, data))
+    if not records:
+        raise ForeignFileError(f"{path} holds no record")
     raw = all("responses" in record for record in records)
     if not raw and not all("metrics" in record for record in records):
         raise ForeignFileError(f"{path}: neither raw nor metric records of AIPerf")
@@ -58,7 +60,7 @@ def read_aiperf(path: Path) -> ForeignRun:
     try:
         requests = [read(record) for record in measured]
         model = str(measured[0].get("payload", {}).get("model", "")) if measured else ""
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (*UNREADABLE, RecursionError) as error:
         raise ForeignFileError(f"{path}: a record of another form: {error!r}") from error
     left_out = len(records) - len(measured)
     notes = RAW_NOTES if raw else RECORD_NOTES
@@ -71,7 +73,7 @@ def _records(path: Path, data: bytes) -> Iterator[_Record]:
             continue
         try:
             record = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ForeignFileError(f"{path}:{number}: not JSON: {error}") from error
         if not isinstance(record, dict) or not isinstance(record.get("metadata"), dict):
             raise ForeignFileError(f"{path}:{number}: not a record of AIPerf: no metadata")

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
 
 from records.digest import Digest
+
+# What a request of another form gives, wherever reading it comes upon that.
+UNREADABLE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_MOST = 2**62  # sums of a few of them stay within 64 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,8 @@ class ForeignRequest:
     """One request. `chunk_ns`: receipt of its chunks from its sending.
 
     `error`: "" where it completed. `chunk_tokens`: tokens of each chunk; `output_tokens`: of all.
+    ValueError: times that run backwards, or numbers below 0 or beyond 64 bits; so no file of
+    another tool can have the definitions say something of what cannot have been.
     """
 
     sent_ns: int | None
@@ -28,6 +35,15 @@ class ForeignRequest:
     output_tokens: int | None
     prompt_tokens: int | None
     error: str
+
+    def __post_init__(self) -> None:
+        counts = (*(self.chunk_tokens or ()), self.output_tokens or 0, self.prompt_tokens or 0)
+        if not all(0 <= one <= _MOST for one in (*self.chunk_ns, *counts)):
+            raise ValueError("a time or a count below 0 or beyond 64 bits")
+        if abs(self.sent_ns or 0) > _MOST:
+            raise ValueError("a time beyond 64 bits")
+        if any(later < earlier for earlier, later in pairwise(self.chunk_ns)):
+            raise ValueError("a chunk received before the one before it")
 
 
 @dataclass(frozen=True, slots=True)

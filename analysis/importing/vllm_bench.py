@@ -15,7 +15,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from analysis.importing.foreign import ForeignRequest, ForeignRun
+from analysis.importing.foreign import UNREADABLE, ForeignRequest, ForeignRun
 from records.digest import Digest
 from records.errors import ForeignFileError
 
@@ -38,17 +38,18 @@ def read_vllm_bench(path: Path) -> ForeignRun:
     value = _result(path, data)
     lists = {name: _list(path, value, name) for name in _ONE_A_REQUEST}
     starts = value.get("start_times") or [None] * len(lists["ttfts"])
+    if not isinstance(starts, list):
+        raise ForeignFileError(f"{path}: start_times is no list")
     sizes = {len(one) for one in (*lists.values(), starts)}
     if len(sizes) != 1:
         raise ForeignFileError(f"{path}: its lists differ in length: {sorted(sizes)}")
-    known = [start for start in starts if start is not None]
-    origin = min(known, default=0.0)
     try:
+        origin = min((start for start in starts if start is not None), default=0.0)
         requests = tuple(
             _request({name: one[i] for name, one in lists.items()}, starts[i], origin)
             for i in range(len(starts))
         )
-    except (TypeError, ValueError) as error:
+    except UNREADABLE as error:
         raise ForeignFileError(f"{path}: a request of another form: {error}") from error
     model = str(value.get("model_id") or "")
     return ForeignRun(TOOL, path.name, Digest.of(data), model, requests, 0, NOTES)
@@ -58,7 +59,7 @@ def _result(path: Path, data: bytes) -> dict[str, Any]:
     lines = [line for line in data.splitlines() if line.strip()]
     try:
         value = json.loads(data) if len(lines) <= 1 or lines[0].strip() == b"{" else None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ForeignFileError(f"{path}: not JSON: {error}") from error
     if value is None and not lines[0].lstrip().startswith(b"{"):
         raise ForeignFileError(f"{path}: not JSON, and so not what --save-result writes")

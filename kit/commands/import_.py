@@ -75,6 +75,8 @@ def aiperf(path: Path, definitions: bool, as_json: bool) -> None:
 def _there(path: Path) -> Path:
     if not path.exists():
         raise click.BadParameter(f"{path} does not exist")
+    if not (path.is_file() or path.is_dir()):
+        raise click.BadParameter(f"{path} is neither a file nor a directory")  # it may never end
     return path
 
 
