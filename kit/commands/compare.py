@@ -158,7 +158,9 @@ def command(
     if as_json:
         print_json({"title": title, "verdicts": as_objects(verdicts)})
     else:
-        click.echo("\n".join(verdict_lines(title, verdicts)))
+        # Held against records a quantity is a ratio, which the head of its column does not say.
+        told = f"{title}; measured: the ratio to it" if against else title
+        click.echo("\n".join(verdict_lines(told, verdicts)))
     _fail(verdicts, fail_on or (("contradicted",) if baseline else ()))
 
 

@@ -212,6 +212,9 @@ def command(
         f"{plan.id}: {design.boots} boots of an arm{many}; "
         f"level {100 * alpha:g} %, power {100 * power:g} %"
     )
+    if not cvs and read is None:
+        click.echo("The spreads are the published ones, not of this plan's arms; --from or --cv")
+        click.echo("gives others.")
     for table in tables:
         _show(table)
     if hosts == 1:

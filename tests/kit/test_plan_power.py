@@ -53,7 +53,9 @@ def test_in_words_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     for words in ("4 boots of an arm on each of 3 hosts", "boots to find 3 %", "over hosts"):
         assert words in shown
     assert main(["plan", "power", "smoke-cpu"]) == 0
-    assert "One host tells nothing of how much hosts differ" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "One host tells nothing of how much hosts differ" in shown
+    assert "published ones, not of this plan's arms" in shown
 
 
 def test_spreads_given_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
