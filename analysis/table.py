@@ -1,7 +1,8 @@
 """A table of text cells, and its one form each in Markdown, CSV and LaTeX.
 
 Invariant: the bytes depend on the cells alone: no dates, no locale, fixed rounding where numbers
-become text, line feeds for line ends.
+become text, line feeds for line ends. Cells carry words of engines and hosts: in no form do they
+steer a terminal, open a tag, or become a formula.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from records.limits import printable
+
 MISSING = "-"
+
+# A spreadsheet takes such a cell for a formula. Source: OWASP, "CSV Injection".
+_FORMULA = ("=", "+", "-", "@")
 
 # Source: the ten special characters of LaTeX ("LaTeX2e: An unofficial reference manual", 2.1).
 _TEX = {
@@ -103,19 +109,24 @@ def markdown(table: Table) -> str:
         for w, c in zip(widths, table.columns, strict=True)
     ]
     aligned.insert(1, "| " + " | ".join(rule) + " |")
-    notes = [f"- {note}" for note in table.notes]
+    notes = [f"- {_md_text(note)}" for note in table.notes]
     none = () if table.rows else ("", "None.")
-    parts = [f"## {table.title}", "", *aligned, *none, *(["", *notes] if notes else [])]
+    parts = [f"## {_md_text(table.title)}", "", *aligned, *none, *(["", *notes] if notes else [])]
     return "\n".join(parts) + "\n"
 
 
 def as_csv(table: Table) -> str:
-    """RFC 4180 but for line feeds; missing numbers are empty fields."""
+    """RFC 4180 but for line feeds; missing numbers are empty fields.
+
+    Text that a spreadsheet would take for a formula has an apostrophe before it.
+    """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow([column.heading for column in table.columns])
     for row in table.rows:
-        writer.writerow(["" if cell == MISSING else cell for cell in row])
+        writer.writerow(
+            [_csv(cell, column) for cell, column in zip(row, table.columns, strict=True)]
+        )
     return buffer.getvalue()
 
 
@@ -123,7 +134,7 @@ def latex(table: Table) -> str:
     """A tabular in booktabs rules, to be input inside a table environment."""
     spec = "".join("r" if column.numeric else "l" for column in table.columns)
     lines = [
-        f"% {table.title}",
+        f"% {_one_line(table.title)}",
         rf"\begin{{tabular}}{{{spec}}}",
         r"\toprule",
         _tex_row([column.heading for column in table.columns]),
@@ -167,12 +178,27 @@ RENDERERS: tuple[tuple[str, Callable[[Table], str]], ...] = (
 
 
 def _tex_row(cells: Sequence[str]) -> str:
-    escaped = ("".join(_TEX.get(ch, ch) for ch in cell) for cell in cells)
+    escaped = ("".join(_TEX.get(ch, ch) for ch in _one_line(cell)) for cell in cells)
     return " & ".join(escaped) + r" \\"
 
 
 def _md(cell: str) -> str:
-    return cell.replace("|", "\\|").replace("\n", " ")
+    return _md_text(cell).replace("|", "\\|")
+
+
+def _md_text(text: str) -> str:
+    return _one_line(text).replace("<", "\\<")
+
+
+def _csv(cell: str, column: Column) -> str:
+    if cell == MISSING:
+        return ""
+    text = _one_line(cell)
+    return f"'{text}" if not column.numeric and text.startswith(_FORMULA) else text
+
+
+def _one_line(text: str) -> str:
+    return printable(text.replace("\n", " "))
 
 
 def _pad(cell: str, width: int, column: Column) -> str:

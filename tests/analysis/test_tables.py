@@ -252,3 +252,18 @@ def test_number(value, digits, text):
 
 def read_run_of(data: Path, name: str):
     return read_run(RunDirectory(data / name))
+
+
+def test_no_form_of_a_table_steers_what_shows_it():
+    """Words of engines and hosts stand in cells: no escape, tag, formula or line of theirs."""
+    hostile = "=HYPERLINK(1)\x1b[31m<script>\u202e\n| x"
+    table = replace(SIMPLE, rows=((hostile, "1"), ("-2+3", "-0.5")), notes=(hostile,))
+    for form in (markdown, as_csv, latex):
+        text = form(table)
+        assert not set(text) & {"\x1b", "\u202e"}
+        assert r"\x1b" in text or "textbackslash" in text
+    assert "\n| x" not in markdown(table)
+    assert "<script>" not in markdown(table).replace(r"\<script>", "")
+    lines = as_csv(table).splitlines()[1:]
+    assert lines[0].startswith("'=HYPERLINK")
+    assert lines[1] == "'-2+3,-0.5"
