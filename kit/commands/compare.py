@@ -20,6 +20,7 @@ from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import home, json_option
 from kit.output import print_json, say
+from kit.outside_records import require_outside_records
 from records.errors import (
     ClaimError,
     ContradictedError,
@@ -141,6 +142,8 @@ def command(
       kit compare --baseline ci/baseline --only throughput --fail-on contradicted,inconclusive
     """
     here = home()
+    if document is not None:
+        require_outside_records(document, here)
     against = (*others, *((baseline,) if baseline else ()))
     if not against and (margins or threshold_ms is not None):
         raise click.UsageError(f"--margin and --threshold are for --with: {PUBLISHED} has its own")

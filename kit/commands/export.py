@@ -15,6 +15,7 @@ from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import find_records, home, json_option
 from kit.output import print_json, say
+from kit.outside_records import require_outside_records
 from kit.parts import Parts
 from records.digest import Digest
 from records.errors import ExportError, UnknownRunError
@@ -82,7 +83,7 @@ def _tables(names: tuple[str, ...], out: Path, form: Any, as_json: bool) -> None
     from analysis.exporting.table_files import write_tables  # Arrow takes a while to load
 
     here = home()
-    _require_outside(out, here)
+    require_outside_records(out, here)
     runs = _read(here, names)
     with heartbeat(say, "writing"):
         paths = write_tables([run for _, run in runs], _seals(runs), out, form)
@@ -114,7 +115,7 @@ def ro_crate(names: tuple[str, ...], out: Path, agent: str, agent_url: str, as_j
     if agent_url and not agent:
         raise click.UsageError("--agent-url goes with --agent NAME")
     here = home()
-    _require_outside(out, here)
+    require_outside_records(out, here)
     runs = _read(here, names)
     with heartbeat(say, "holding every file against its seal, and copying"):
         path, files = write_crate(runs, out, Agent(agent, agent_url) if agent else None)
@@ -154,7 +155,7 @@ def in_toto(name: str, out: Path | None) -> None:
     if out is None:
         click.echo(made.decode(), nl=False)
         return
-    _require_outside(out, here)
+    require_outside_records(out, here)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_bytes(made)
     _told([out], as_json=False)
@@ -177,7 +178,7 @@ def zenodo(names: tuple[str, ...], out: Path, as_json: bool) -> None:
     from analysis.exporting.zenodo import deposits
 
     here = home()
-    _require_outside(out, here)
+    require_outside_records(out, here)
     runs = _read(here, names) if names else _measured(here)
     made = deposits(
         (here.root / "CITATION.cff").read_text(encoding="utf-8"),
@@ -214,11 +215,6 @@ def _all_read(here: Home, directories: Sequence[RunDirectory]) -> _Runs:
 
 def _seals(runs: _Runs) -> dict[str, str]:
     return {run.run_id: str(one.seal_digest) for one, run in runs if one.is_sealed}
-
-
-def _require_outside(out: Path, here: Home) -> None:
-    if out.resolve().is_relative_to(here.data.resolve()):
-        raise ExportError(f"{out} lies among the records, which hold runs alone", "--out build/…")
 
 
 def _told(paths: Sequence[Path], as_json: bool) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -27,6 +29,7 @@ from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import DEFAULT_PLAN, find_plan, find_records, home, json_option
 from kit.output import print_json, print_table, say
+from kit.outside_records import require_outside_records
 from records.plan import Plan
 
 
@@ -36,6 +39,23 @@ class _Read:
 
     plan: Plan
     metrics: list[WindowMetrics]
+
+
+class _Number(click.FloatRange):
+    """A float in a range; click itself lets "nan" into every one."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number, or BadParameter."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a number", param, ctx)
+        return number
+
+
+# Below this share of a percent boots do not differ, and squares of it leave what floats hold.
+_LEAST_CV_PERCENT = 1e-4
 
 
 def _fraction(ctx: click.Context, param: click.Parameter, percent: float) -> float:
@@ -68,7 +88,7 @@ def _picture(ctx: click.Context, param: click.Parameter, name: str) -> Path | No
     "--cv",
     "cvs",
     multiple=True,
-    type=click.FloatRange(0, 100, min_open=True, max_open=True),
+    type=_Number(_LEAST_CV_PERCENT, 100, max_open=True),
     metavar="PERCENT",
     help="An arm's CV over boots; may be given several times.",
 )
@@ -84,14 +104,14 @@ def _picture(ctx: click.Context, param: click.Parameter, name: str) -> Path | No
     "--correlation",
     default=0.0,
     show_default=True,
-    type=click.FloatRange(-1, 1, min_open=True, max_open=True),
+    type=_Number(-1, 1, min_open=True, max_open=True),
     help="Of two arms over blocks: what blocks gain.",
 )
 @click.option(
     "--host-cv",
     default=0.0,
     show_default=True,
-    type=click.FloatRange(0, 100),
+    type=_Number(0, 100),
     metavar="PERCENT",
     help="How much a ratio of arms itself differs between hosts.",
 )
@@ -194,6 +214,8 @@ def command(
         tables = power_tables(sources, design, wanted)
         if read:
             tables.append(blocks_table(read.metrics))
+    if plot:
+        require_outside_records(plot, here)
     files = _draw(plot, sources, design) if plot else []
     if as_json:
         print_json(

@@ -26,6 +26,7 @@ from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import home, json_option
 from kit.output import print_json, say
+from kit.outside_records import require_outside_records
 from records.errors import FormatError, ToolMissingError, UnknownRunError
 from records.run_directory import RunDirectory
 
@@ -52,6 +53,8 @@ def command(names: tuple[str, ...], out: str | None, show: bool, as_json: bool) 
       kit report 20261130T115921Z --out smoke.html
     """
     here = home()
+    if out:
+        require_outside_records(Path(out), here)
     with heartbeat(say, "reading the records"):
         directories = _sealed(here, names)
         found = [(read_run_in_batches(one, here.cache), one) for one in directories]

@@ -131,3 +131,22 @@ def test_a_run_of_too_few_boots_says_so(tmp_path: Path, capsys: pytest.CaptureFi
     few = make_run(tmp_path / "data" / RUN, small_plan(blocks=2), Shape()).path
     assert main(["plan", "power", "--from", str(few)]) == 2
     assert "no arm with three usable boots" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--cv", "nan"),
+        ("--cv", "1e-300"),
+        ("--cv", "5", "--correlation", "nan"),
+        ("--cv", "5", "--hosts", "2", "--host-cv", "nan"),
+        ("--detect", "nan"),
+    ],
+)
+def test_no_number_is_no_spread(words: tuple[str, ...]) -> None:
+    assert main(["plan", "power", *words]) == 2
+
+
+def test_the_least_spread_that_may_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    found = told(capsys, "--cv", "0.0001", "--hosts", "2", "--host-cv", "1e-9")
+    assert "NaN" not in json.dumps(found)

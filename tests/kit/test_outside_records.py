@@ -1,0 +1,40 @@
+"""Files that a user names: none of them is written among the records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kit.main import main
+from records.errors import ExportError
+from tests.sealed_run import Shape, list_run, make_run, small_plan
+
+RUNS = ("run-1", "run-2")
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Records of two runs, the only ones of the command that is called."""
+    place = tmp_path / "data"
+    for name in RUNS:
+        list_run(place, make_run(place / name, small_plan(blocks=3, requests=2), Shape()))
+    for name in ("KIT_DATA", "KIT_HOME", "KIT_OUT"):
+        monkeypatch.setenv(name, str(tmp_path / name.removeprefix("KIT_").lower()))
+    return place
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compare", "run-1", "--with", "run-2", "--markdown"),
+        ("report", "run-1", "--out"),
+        ("plan", "power", "--from", "run-1", "--plot"),
+        ("export", "in-toto", "run-1", "--out"),
+    ],
+)
+@pytest.mark.parametrize("name", ["x.svg", "run-1/x.svg", "../data/x.svg"])
+def test_no_verb_writes_there(data: Path, words: tuple[str, ...], name: str) -> None:
+    before = sorted(data.rglob("*"))
+    assert main([*words, str(data / name)]) == ExportError.exit_code
+    assert sorted(data.rglob("*")) == before
