@@ -11,6 +11,7 @@ from analysis.claiming.tex import CLAIMS_TEX, claims_tex
 from analysis.published import load_published
 from kit.options import home, json_option
 from kit.output import print_json, print_table, say
+from records.errors import ClaimError
 
 
 @click.command()
@@ -42,6 +43,8 @@ def command(part: str, tex: bool, unused: bool, as_json: bool) -> None:
         for id_ in {*found.values, *found.problems}
         if part in id_ and not (unused and id_ in cited)
     )
+    if part and not ids and not unused:
+        raise ClaimError(f"no claim has {part!r} in its id", "kit claims lists those there are")
     if as_json:
         print_json(
             [

@@ -40,6 +40,9 @@ from kit.runtime_options import docker_choice, runtime_options
 from records.errors import KitError
 from records.run_directory import RunDirectory
 
+# So many runs are named one by one; more by the directory that holds them.
+_FEW = 3
+
 
 @click.command()
 @plan_option
@@ -147,6 +150,9 @@ def _show(done: Sequence[Reproduced], *, as_json: bool) -> list[dict[str, Any]]:
         for one in done:
             click.echo(f"records: {one.fetched.directory}")
         click.echo(f"tables:  {tables}")
+        few = len(files) <= _FEW
+        named = " ".join(files) if few else str(done[0].fetched.directory.parent)
+        say(f"as one page: kit report {named}")
     return [
         {
             "run_id": one.ending.run_id,

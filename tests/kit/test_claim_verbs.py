@@ -63,6 +63,15 @@ def test_a_run_may_be_named_by_its_beginning(
     assert part == whole
 
 
+def test_a_part_of_no_claim_is_told_instead_of_an_empty_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["claims", "no-such-part"]) == ClaimError.exit_code
+    shown = capsys.readouterr()
+    assert "no-such-part" in shown.err
+    assert not shown.out
+
+
 def test_a_mistyped_claim_names_its_neighbour(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", MEAN[:-2]]) == ClaimError.exit_code
     assert f"did you mean {MEAN}?" in capsys.readouterr().err

@@ -32,6 +32,13 @@ def test_a_whole_neighbour_is_pooled_without_a_warning(
     assert "warning" not in capsys.readouterr().err
 
 
+def test_the_next_thing_to_look_at_is_named(
+    done: Reproduced, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _show([done], as_json=False)
+    assert f"kit report {RUN}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("damage", ["edited", "no journal", "copy", "garbage seal"])
 def test_a_damaged_neighbour_costs_a_warning_and_no_table(
     damage: str, done: Reproduced, capsys: pytest.CaptureFixture[str]
