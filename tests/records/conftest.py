@@ -114,6 +114,9 @@ def _events(plan: Plan) -> list[Any]:
     return [
         schema.RunStarted(1, RUN_ID, True, plan, plan.digest, some, "3.10.12", clock),
         schema.HostObserved("start", "host-1", {"cores": 2, "flags": ["avx2"], "gpu": None}),
+        schema.SchedulerObserved(
+            "start", "slurm", "12_3", "node-1", 1, "scontrol", {"tasks": 1, "limit_s": 3600}
+        ),
         schema.EngineBound("before", "reference", some, "wheels-cpu.lock", some, {}),
         schema.ModelBound("before", "tiny", {"model.safetensors": some}),
         schema.Calibrated(1, 20_000_000, 64, 9000, 21_000, 30_000, 8000, 90_000, report),
