@@ -64,13 +64,13 @@ def cv_percent(measure: Measure, arm: str, window: str, reading: Reading) -> flo
 
 
 def cv_low_percent(measure: Measure, arm: str, window: str, reading: Reading) -> float:
-    """Lower end of the 95 % interval of the CV (Vangel 1996)."""
-    return 100 * cv_interval(_several(measure, arm, window, reading)).low
+    """Lower end of the 95 % interval of the CV (Vangel 1996); of three boots or more."""
+    return 100 * cv_interval(_several(measure, arm, window, reading, 3)).low
 
 
 def cv_high_percent(measure: Measure, arm: str, window: str, reading: Reading) -> float:
-    """Upper end of the 95 % interval of the CV (Vangel 1996)."""
-    return 100 * cv_interval(_several(measure, arm, window, reading)).high
+    """Upper end of the 95 % interval of the CV (Vangel 1996); of three boots or more."""
+    return 100 * cv_interval(_several(measure, arm, window, reading, 3)).high
 
 
 def distinct_acceptances(arm: str, window: str, reading: Reading) -> int:
@@ -179,10 +179,14 @@ def _best(measure: Measure, found: dict[str, tuple[WindowMetrics, ...]]) -> str:
     return max(sorted(found), key=lambda arm: statistics.fmean(map(measure, found[arm])))
 
 
-def _several(measure: Measure, arm: str, window: str, reading: Reading) -> list[float]:
+def _several(
+    measure: Measure, arm: str, window: str, reading: Reading, least: int = 2
+) -> list[float]:
     values = [measure(one) for one in reading.windows(arm, window)]
     if len(values) < 2:
         raise ClaimError(f"arm {arm}, window {window}: one boot has no spread")
+    if len(values) < least:  # as in the tables
+        raise ClaimError(f"arm {arm}, window {window}: two boots give no interval of a spread")
     return values
 
 
