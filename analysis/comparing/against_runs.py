@@ -17,7 +17,7 @@ from analysis.comparing.decision_rule import Decided, log_ratio
 from analysis.comparing.decisions import apart, unlike
 from analysis.comparing.family import Pending, settle
 from analysis.comparing.quantity import Quantity, client_error, quantities_of
-from analysis.comparing.sides import ByHost, log_difference
+from analysis.comparing.sides import ByHost, Difference, log_difference
 from analysis.comparing.soundness import unsound
 from analysis.comparing.verdict import Interval, Outcome, Verdict
 from analysis.metrics import WindowMetrics
@@ -30,6 +30,9 @@ DEFAULT_MARGIN = 0.05
 _TEST = "two one-sided tests on the log ratio over {} (Schuirmann 1987), Holm"
 # A share of a value beyond which its logarithm says nothing.
 _MOST_ERROR = 0.99
+# Without any spread a test knows no error, and two equal values do not show that there is none.
+_LEAST_ALIKE = 3
+_NO_SPREAD = 1e-12  # of a mean of logs, by rounding alone
 # What of a plan does not change what one window of one arm measures.
 _HARMLESS = {
     "id", "title", "seed", "blocks", "requirements", "calibration", "estimates", "thresholds_ms",
@@ -233,6 +236,8 @@ class _Pair:
         difference = log_difference(first, second)
         if difference is None:
             return Pending(replace(shown, reason="two boots a side are the least", value=None))
+        if difference.error < _NO_SPREAD and _fewest(difference, one, two) < _LEAST_ALIKE:
+            return Pending(replace(shown, reason=_too_few_alike(difference.unit), value=None))
         margin = self.rule.margin_of(quantity.id)
         slack = -sum(math.log1p(-min(error, _MOST_ERROR)) for error in errors)
         decided: Decided = log_ratio(
@@ -275,6 +280,8 @@ def _values(shown: Verdict, quantity: Quantity, first: ByHost, second: ByHost) -
 
 def _zeros(shown: Verdict, one: Sequence[float], two: Sequence[float]) -> Verdict:
     """Rates of nothing have no ratio: they are the same, apart, or mixed."""
+    if min(len(one), len(two)) < _LEAST_ALIKE:
+        return replace(shown, reason=f"0 in a boot; {_too_few_alike('boots')}", value=None)
     none = [not any(values) for values in (one, two)]
     outcome: Outcome = "inconclusive"
     if all(none):
@@ -286,6 +293,17 @@ def _zeros(shown: Verdict, one: Sequence[float], two: Sequence[float]) -> Verdic
     else:
         why = "0 in some boots, which have no ratio"
     return replace(shown, outcome=outcome, reason=why, test="0 in every boot", value=None)
+
+
+def _too_few_alike(unit: str) -> str:
+    return f"{unit} without a spread: {_LEAST_ALIKE} {unit} a side are the least to decide"
+
+
+def _fewest(difference: Difference, one: Sequence[float], two: Sequence[float]) -> int:
+    """Replicates of the side that has fewer: boots, or hosts."""
+    if difference.unit == "boots":
+        return min(len(one), len(two))
+    return round(difference.free / difference.samples) + 1
 
 
 def _none(study: StudyStratum, why: str) -> Verdict:

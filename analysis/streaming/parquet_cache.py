@@ -2,7 +2,8 @@
 
 Invariant: an entry is named by the digest of its run's seal and holds what the journal under that
 seal says; one that is not whole, byte for byte as it was written, is made again. The chain is
-verified at every reading, so a changed journal never meets an old entry.
+verified at every reading, so a changed journal never meets an old entry. Against whoever writes a
+false entry with its digests nothing is claimed: the audit reads the journals themselves.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from records.digest import Digest
 from records.run_directory import RunDirectory
 
 # Raised with any change to what an entry holds or how it is laid out.
-CACHE_FORMAT = 1
+CACHE_FORMAT = 2
 # A row group: 4 MiB a column.
 BATCH_CHUNKS = 1 << 19
 _DATA, _INDEX = "requests.parquet", "index.json"
@@ -75,7 +76,12 @@ def _index(data: Path, windows: list[list[int]]) -> str:
         "digest": str(digest),
         "windows": windows,
     }
-    return json.dumps(value) + "\n"
+    return json.dumps({**value, "index_digest": _digest_of(value)}) + "\n"
+
+
+def _digest_of(index: dict[str, Any]) -> str:
+    """Of an index without this digest: row groups given to other windows would change figures."""
+    return str(Digest.of(json.dumps(index, sort_keys=True).encode()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +98,12 @@ class _Entry:
             index = json.loads((path / _INDEX).read_text(encoding="utf-8"))
             with (path / _DATA).open("rb") as file:
                 digest = Digest.of_file(file)
+            if index.pop("index_digest") != _digest_of(index):
+                return None
             if (index["format"], index["digest"]) != (CACHE_FORMAT, str(digest)):
                 return None
             return cls(path / _DATA, index["windows"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
 

@@ -14,6 +14,7 @@ from scipy import stats
 from analysis.claiming.reading import StudyRun, read_study_run
 from analysis.comparing.against_runs import Rule, compared_verdicts
 from analysis.comparing.verdict import Verdict
+from analysis.metrics import WindowMetrics
 from records.load import Load
 from records.plan import Plan, PlannedBoot
 from records.run_directory import RunDirectory
@@ -210,13 +211,16 @@ def test_a_void_window_and_a_failed_boot_are_no_values(make: Maker) -> None:
 def test_hosts_are_repeated_not_their_boots(make: Maker) -> None:
     """Two hosts a side, far apart: over twelve boots it would pass, over hosts it says nothing."""
 
-    def side(name: str, hosts: tuple[str, str]) -> list[StudyRun]:
+    def side(
+        name: str, hosts: tuple[str, str], factors: tuple[float, float] = (1.0, 1.04)
+    ) -> list[StudyRun]:
         return [
             make(f"{name}-{host}", host=host, lengths=Jitter(0.001, factor))
-            for host, factor in zip(hosts, (1.0, 1.04), strict=True)
+            for host, factor in zip(hosts, factors, strict=True)
         ]
 
-    same = by_id(side("mine", ("a", "b")), side("theirs", ("a", "b")), RATE)[THROUGHPUT]
+    theirs = side("theirs", ("a", "b"), (1.001, 1.0415))
+    same = by_id(side("mine", ("a", "b")), theirs, RATE)[THROUGHPUT]
     assert (same.outcome, same.hosts) == ("reproduced", 2)
     assert "over hosts" in same.test
     other = by_id(side("more", ("a", "b")), side("else", ("c", "d")), RATE)[THROUGHPUT]
@@ -264,6 +268,40 @@ def test_rates_of_nothing_have_no_ratio(make: Maker) -> None:
     assert apart.outcome == "contradicted"
 
 
+@pytest.mark.parametrize(("blocks", "outcome"), [(1, False), (2, False), (3, True)])
+def test_boots_that_are_all_alike_decide_from_three_a_side_on(
+    tmp_path: Path, blocks: int, outcome: bool
+) -> None:
+    """Two equal values do not show that there is no spread, however equal they are."""
+    goodput = f"l4-confounds.{GRAPH}.c64.goodput.p95-step-gap.20ms"
+    rule = Rule(threshold_ms=20, only=(goodput, THROUGHPUT))
+    plan = l4_plan(blocks, (GRAPH,))
+    sides = [
+        [made_run(tmp_path / name, plan, Made(shape=Shape(scale_ppm=ppm)))]
+        for name, ppm in (("a", 3_000_000), ("b", 4_000_000), ("c", 500_000))
+    ]
+    sides = [[replace(run, metrics=_all_alike(run)) for run in side] for side in sides]
+    for other, word in ((sides[1], "reproduced"), (sides[2], "contradicted")):
+        found = {v.id: v for v in compared_verdicts(sides[0], other, rule)}
+        assert found[goodput].outcome == (word if outcome else "inconclusive")
+    same = [replace(run, started=replace(run.started, run_id="same")) for run in sides[0]]
+    same = [
+        replace(
+            run,
+            metrics=tuple(replace(m, run_id="same") for m in run.metrics),
+            boots=tuple(replace(b, run="same") for b in run.boots),
+        )
+        for run in same
+    ]
+    found = {v.id: v for v in compared_verdicts(sides[0], same, rule)}
+    assert found[THROUGHPUT].outcome == ("reproduced" if outcome else "inconclusive")
+
+
+def _all_alike(run: StudyRun) -> tuple[WindowMetrics, ...]:
+    rate = run.metrics[0].output_tokens_per_s
+    return tuple(replace(m, output_tokens_per_s=rate) for m in run.metrics)
+
+
 def test_a_margin_of_a_quantity_is_its_own(make: Maker) -> None:
     mine, theirs = make("mine", lengths=Jitter(0.001)), make("theirs", lengths=Jitter(0.001, 1.08))
     assert by_id(mine, theirs, RATE)[THROUGHPUT].outcome == "contradicted"
@@ -284,7 +322,7 @@ def test_the_more_is_asked_the_more_boots_it_takes(make: Maker) -> None:
 
 
 def test_the_shipped_run_against_a_copy_of_itself_under_another_name() -> None:
-    """A real run: equal acceptance in every boot is seen, two boots a side decide little else."""
+    """A real run: two boots a side decide little, and nothing where they show no spread."""
     run = read_study_run(RunDirectory(SHIPPED))
     copy = replace(run, started=replace(run.started, run_id="copy"))
     copy = replace(
@@ -293,7 +331,9 @@ def test_the_shipped_run_against_a_copy_of_itself_under_another_name() -> None:
         boots=tuple(replace(b, run="copy") for b in run.boots),
     )
     found = by_id(run, copy)
-    assert found["smoke-cpu.draft.c8.acceptance"].outcome == "reproduced"
+    acceptance = found["smoke-cpu.draft.c8.acceptance"]
+    assert (acceptance.outcome, acceptance.boots) == ("inconclusive", 2)
+    assert acceptance.reason == "boots without a spread: 3 boots a side are the least to decide"
     assert not [v for v in found.values() if v.outcome in ("contradicted", "not applicable")]
 
 

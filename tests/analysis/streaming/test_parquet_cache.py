@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -134,3 +135,28 @@ def test_small_and_open_runs_need_no_cache(tmp_path):
     growing = make_run(tmp_path / "run-2", small_plan(), Shape(seal=False))
     read_run_in_batches(growing, cache, large_bytes=0)
     assert not cache.exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda index: {**index, "windows": index["windows"][::-1]},
+        lambda index: {**index, "windows": index["windows"][:2]},
+        lambda index: {**index, "windows": [[]] * len(index["windows"])},
+        lambda index: {**index, "windows": [[99]] * len(index["windows"])},
+        lambda index: {**index, "windows": None},
+        lambda index: [index],
+        lambda index: dict.fromkeys(index),
+    ],
+)
+def test_an_index_that_was_changed_is_made_again(tmp_path, damage):
+    directory = make_run(tmp_path / "run-1", small_plan(), Shape())
+    want = made_tables(read_run(directory))
+    cache = tmp_path / "cache"
+    read_run_in_batches(directory, cache, large_bytes=0)
+    (entry,) = cache.iterdir()
+    index = entry / "index.json"
+    before = index.read_text()
+    index.write_text(json.dumps(damage(json.loads(before))))
+    assert made_tables(read_run_in_batches(directory, cache, large_bytes=0)) == want
+    assert index.read_text() == before
