@@ -214,8 +214,9 @@ def match_run(run_ids: Sequence[str], word: str, remedy: str) -> str:
 
 
 def find_run(home: Home, word: str) -> RunDirectory:
-    """A run that this kit started, as `match_run` finds it."""
-    runs = {run.path.name: run for run in known_runs(home)}
+    """A run that this kit started, as `match_run` finds it; "": the newest that has begun."""
+    begun = [run for run in runs_in(home.runs) if not word]
+    runs = {run.path.name: run for run in begun or known_runs(home)}
     return runs[match_run(tuple(runs), word, "kit status lists the runs; kit reproduce starts one")]
 
 

@@ -26,6 +26,8 @@ from kit.run_state import RunState, read_state
 from records.errors import FormatError, UnknownRunError
 from records.run_directory import RunDirectory
 
+_AHEAD = ("queued", "starting")
+
 
 @click.command()
 @click.argument("run_id", default="")
@@ -47,15 +49,17 @@ def command(run_id: str, host_name: str, as_json: bool) -> None:
     for host in open_hosts(here, host_name):
         seen = refresh_all(host, here)
         runs = [find_run(seen, run_id)] if run_id else known_runs(seen)
-        told += [_told(here, host, run) for run in runs]
+        rows = [(run, _told(here, host, run)) for run in runs]
+        # A job that nothing was made of, as where a scheduler refused it, is told when asked for.
+        told += [one for run, one in rows if run_id or run.path.exists() or one["state"] in _AHEAD]
     if not told:
         raise UnknownRunError("no run here yet", "start one: kit reproduce")
     if as_json:
         print_json(told)
         return
     keys = ("host", "run_id", "state", "boots", "failed")
-    rows = [(*(t[key] for key in keys), _left(t["left_s"])) for t in told]
-    print_table(("host", "run", "state", "boots", "failed", "left"), rows)
+    cells = [(*(t[key] for key in keys), _left(t["left_s"])) for t in told]
+    print_table(("host", "run", "state", "boots", "failed", "left"), cells)
     if run_id:
         _details(seen, told[0], host)
 

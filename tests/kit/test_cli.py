@@ -331,6 +331,23 @@ def test_the_version_is_an_option_too(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().out.startswith("kit ")
 
 
+def test_a_job_that_never_began_is_no_row_and_not_the_newest_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KIT_HOME", str(tmp_path))
+    make_run(tmp_path / "runs" / "20260101T000000Z-begun", small_plan(1, 1), Shape())
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "20270101T000000Z-refused.json").write_bytes(b"{}")
+    assert main(["status", "--json"]) == 0
+    assert [one["run_id"] for one in json.loads(capsys.readouterr().out)] == [
+        "20260101T000000Z-begun"
+    ]
+    assert main(["status", "20270101", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["state"] == "not begun"
+    assert main(["logs"]) == UnknownRunError.exit_code
+    assert "20260101T000000Z-begun has no log" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("closed", [">&-", "2>&-"])
 def test_a_closed_stream_is_no_bug(closed: str) -> None:
     """As `kit plan list >&-`: a shell closes the descriptor."""
