@@ -261,5 +261,6 @@ def _no_record(claim: Published) -> str:
     plan = claim.measured[0].plan
     return (
         f"no record of plan {plan} here; make reproduce PLAN={plan} HOST=user@host on a host with "
-        f"{claim.of.gpu or 'compute capability ' + claim.of.capability} makes one"
+        f"{claim.of.gpu or 'compute capability ' + claim.of.capability} makes one, and "
+        "kit plan list says what it still lacks"
     )

@@ -165,6 +165,11 @@ def command(
         told = f"{title}; measured: the ratio to it" if against else title
         click.echo("\n".join(verdict_lines(told, verdicts)))
     _fail(verdicts, fail_on or (("contradicted",) if baseline else ()))
+    if baseline and all(verdict.outcome == "not applicable" for verdict in verdicts):
+        raise NotComparableError(
+            f"nothing here is comparable with {baseline}: {verdicts[0].reason}",
+            "name a baseline of the same plan, GPU and driver",
+        )
 
 
 def _published(

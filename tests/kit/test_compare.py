@@ -90,7 +90,7 @@ def test_a_directory_without_the_run_itself(
         ("run-2", (), 0),
         ("run-3", (), ContradictedError.exit_code),
         ("run-3", ("--fail-on", "inconclusive"), 0),
-        ("run-4", (), 0),
+        ("run-4", (), NotComparableError.exit_code),  # a wrong baseline is not a green one
         ("run-4", ("--fail-on", "not-applicable"), NotComparableError.exit_code),
         (
             "run-2",
