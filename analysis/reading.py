@@ -215,15 +215,6 @@ def _require_one_name(directory: RunDirectory, run_id: str) -> None:
         )
 
 
-def find_run(data: Path, name: str) -> RunDirectory:
-    """The run called `name` under `data`, or the run directory at path `name`."""
-    for directory in (RunDirectory(data / name), RunDirectory(Path(name))):
-        if is_regular(directory.events):
-            return directory
-    known = ", ".join(d.path.name for d in runs_in(data)) or "none"
-    raise UnknownRunError(f"no run {name!r} under {data}", remedy=f"known runs: {known}")
-
-
 def sealed_runs(data: Path) -> Iterator[RunDirectory]:
     """Every sealed run below `data`, in order of name."""
     return (directory for directory in runs_in(data) if directory.is_sealed)

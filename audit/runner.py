@@ -6,6 +6,7 @@ whether runs were looked at one after the other, side by side, or in part known 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence, Set
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -136,13 +137,15 @@ def _bytes(view: RepositoryView) -> int:
 
 
 def explain(code: str) -> tuple[Check, Code]:
-    """The check and the meaning of a code. FormatError lists the codes."""
+    """The check and the meaning of a code. FormatError names the nearest."""
     for check in ALL:
         for one in check.codes:
             if one.code == code.upper():
                 return check, one
-    known = ", ".join(one.code for check in ALL for one in check.codes)
-    raise FormatError(f"no finding has the code {code!r}", remedy=f"known codes: {known}")
+    known = [one.code for check in ALL for one in check.codes]
+    near = difflib.get_close_matches(code.upper(), known, n=1, cutoff=0.5)
+    remedy = f"kit audit --explain {near[0]}" if near else "audit/CHECKS.md lists them"
+    raise FormatError(f"no finding has the code {code!r}", remedy)
 
 
 def kind_of(finding: Finding) -> str:

@@ -22,6 +22,7 @@ from analysis.exporting.ro_crate import (
 )
 from analysis.reading import Run
 from records.digest import Digest
+from records.durable import scratch_of
 from records.errors import ExportError
 from records.run_directory import RunDirectory
 from records.seal import SEAL_NAME, File
@@ -98,7 +99,17 @@ def _write_archive(
     out: Path, names: list[str], made: dict[str, bytes], copied: dict[str, Path]
 ) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(out, "x", zipfile.ZIP_STORED) as archive:
+    # In one step to its name: what was cut off would pass for a crate, and be in the next one's way.
+    fresh = scratch_of(out)
+    try:
+        _fill(fresh, names, made, copied)
+        fresh.rename(out)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _fill(out: Path, names: list[str], made: dict[str, bytes], copied: dict[str, Path]) -> None:
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
         for name in names:
             entry = zipfile.ZipInfo(name, _EPOCH)
             entry.create_system = _UNIX

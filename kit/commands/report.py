@@ -27,6 +27,7 @@ from kit.home import Home
 from kit.options import home, json_option
 from kit.output import print_json, say
 from kit.outside_records import require_outside_records
+from records import durable
 from records.errors import FormatError, ToolMissingError, UnknownRunError
 from records.run_directory import RunDirectory
 
@@ -90,7 +91,10 @@ def command(names: tuple[str, ...], out: str | None, show: bool, as_json: bool) 
     target = Path(out) if out else here.out / ("demo/report.html" if synthetic else "report.html")
     target.parent.mkdir(parents=True, exist_ok=True)
     data = page(report)
-    target.write_bytes(data)
+    if target.exists() and not target.is_file():
+        target.write_bytes(data)  # /dev/stdout, say, or refused as a directory is
+    else:
+        durable.replace(target, data)  # a disk that fills up leaves the page of before
     if as_json:
         print_json({"file": str(target), "bytes": len(data), "runs": [run.run_id for run in runs]})
     else:

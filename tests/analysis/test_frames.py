@@ -14,10 +14,10 @@ from sealed_run import DRAFTED, Shape, make_run, request, small_plan
 from analysis.acceptance import acceptance, per_position_ppm
 from analysis.frames import boots_frame, requests_frame, runs_frame, windows_frame
 from analysis.metrics import run_metrics
-from analysis.reading import Run, find_run, read_run
+from analysis.reading import Run, read_run
 from analysis.requests import RequestGatherer
 from records.decode import to_object
-from records.errors import ChainError, FormatError, UnknownRunError
+from records.errors import ChainError, FormatError
 from records.measurement import Request
 from records.schema import Counters, WindowRequests
 
@@ -127,13 +127,6 @@ def test_synthetic_and_real_runs_do_not_mix(tmp_path, eventful):
     made = read_run(make_run(tmp_path / "run-s", small_plan(), Shape(synthetic=True)))
     with pytest.raises(FormatError, match="run-s"):
         boots_frame([eventful, made])
-
-
-def test_unknown_run_names_the_known_ones(tmp_path):
-    make_run(tmp_path / "run-1", small_plan(), Shape())
-    with pytest.raises(UnknownRunError) as caught:
-        find_run(tmp_path, "run-2")
-    assert "run-1" in caught.value.remedy
 
 
 def test_open_run_can_be_read(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import resource
+import signal
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,27 @@ def test_no_verb_writes_there(data: Path, words: tuple[str, ...], name: str) -> 
     before = sorted(data.rglob("*"))
     assert main([*words, str(data / name)]) == ExportError.exit_code
     assert sorted(data.rglob("*")) == before
+
+
+def test_a_full_disk_leaves_what_was_there_and_nothing_cut_off(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A limit on the size of files stands for the full disk: both end a write in the middle."""
+    page, crate = tmp_path / "page.html", tmp_path / "crate.zip"
+    page.write_text("the page of before")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, before[1]))
+        codes = [
+            main(["report", "run-1", "--out", str(page)]),
+            main(["export", "ro-crate", "run-1", "--out", str(crate)]),
+        ]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert 0 not in codes
+    assert page.read_text() == "the page of before"
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["page.html"]
+    assert main(["export", "ro-crate", "run-1", "--out", str(crate)]) == 0
+    assert "written" in capsys.readouterr().err
