@@ -99,7 +99,7 @@ def _write_archive(
     out: Path, names: list[str], made: dict[str, bytes], copied: dict[str, Path]
 ) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
-    # In one step to its name: what was cut off would pass for a crate, and be in the next one's way.
+    # In one step to its name: what was cut off would pass for a crate and bar the next one.
     fresh = scratch_of(out)
     try:
         _fill(fresh, names, made, copied)
