@@ -7,11 +7,15 @@ says so across itself in every form. matplotlib is imported here alone, and only
 from __future__ import annotations
 
 import io
+import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from analysis.figures.figure import Figure, Form
 from analysis.figures.style import GREY, RC
+from analysis.table import Table
 from records.errors import ToolMissingError
+from records.limits import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -40,12 +44,21 @@ def render(figure: Figure, form: Form) -> bytes:
         if figure.absent:
             _say(canvas, figure.absent)
         else:
-            figure.draw(canvas, figure.data)
+            figure.draw(canvas, _drawable(figure.data))
         if figure.synthetic:
             _mark(canvas)
         out = io.BytesIO()
-        canvas.savefig(out, format=form, dpi=_PNG_DPI, metadata=_METADATA[form])
+        with warnings.catch_warnings():
+            # A letter that the font lacks is drawn as a box; the data beside the figure has it.
+            warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from font", UserWarning)
+            canvas.savefig(out, format=form, dpi=_PNG_DPI, metadata=_METADATA[form])
     return out.getvalue()
+
+
+def _drawable(data: Table) -> Table:
+    """Words of an engine's log as they stand: no control characters, no formula between dollars."""
+    rows = (tuple(printable(cell).replace("$", r"\$") for cell in row) for row in data.rows)
+    return replace(data, rows=tuple(rows))
 
 
 def _say(canvas: Canvas, words: str) -> None:
