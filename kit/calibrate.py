@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kit.home import Home
-from kit.host import Host
-from kit.launch import Say, bring_harness, build_harness
+from kit.hosts.host import Host
+from kit.run.launch import Say, bring_harness, build_harness
 from records import canonical
 from records.decode import from_object
 from records.errors import CalibrationError, FormatError

@@ -12,17 +12,17 @@ from typing import Any, TypeVar
 
 import click
 
-from kit import prompt_files
 from kit.fleet.address import compose
 from kit.fleet.address import parse as parse_fleet
 from kit.fleet.opening import open_fleet
 from kit.home import Home
-from kit.host import Host
-from kit.hosts import host_names, parse_host
-from kit.launch import read_job
-from kit.mirror import job_ids, refresh_jobs, refresh_run
+from kit.hosts.host import Host
+from kit.hosts.names import host_names, parse_host
 from kit.output import say
-from kit.plan_file import load_plan
+from kit.planning import prompt_files
+from kit.planning.plan_file import load_plan
+from kit.run.launch import read_job
+from kit.run.mirror import job_ids, refresh_jobs, refresh_run
 from records.errors import FormatError, PlanError, UnknownHostError, UnknownRunError
 from records.job import Job
 from records.plan import Plan, require_blocks
@@ -107,7 +107,7 @@ def open_host(home: Home, name: str, *, accept_new: bool = False) -> Host:
         return open_fleet(home, name, open_host(home, fleet.login, accept_new=accept_new))
     if name in ("", "local"):
         return parse_host(name)
-    from kit.known_hosts import Meeting  # the cryptography behind it takes long to import
+    from kit.ssh.known_hosts import Meeting  # the cryptography behind it takes long to import
 
     accept_new = accept_new or bool(click.get_current_context().meta.get(_ACCEPT_NEW, False))
     ask = partial(click.confirm, err=True) if sys.stdin.isatty() else None

@@ -15,7 +15,7 @@ import click
 
 from kit.docker.choice import DockerChoice, choose
 from kit.doctor.topic import DOCKER, WHEELS
-from kit.engine_setup import require_locked
+from kit.engine.setup import require_locked
 from kit.home import Home
 from kit.image_lock import LOCK_NAME
 from records.plan import Plan

@@ -13,7 +13,7 @@ from pathlib import Path
 from kit.bundle.build import Built, build
 from kit.bundle.host_list import HostList
 from kit.home import Home
-from kit.plan_file import load_plan
+from kit.planning.plan_file import load_plan
 from records.bundle import STARTER, Target
 from records.digest import Digest
 from records.plan import Plan

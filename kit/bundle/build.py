@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kit import prompt_files
 from kit.bundle import download
 from kit.bundle.carried_cache import cache_files
 from kit.bundle.cut import Packed, cut
@@ -19,11 +18,12 @@ from kit.bundle.host_list import HostList
 from kit.bundle.requirements import relied_on
 from kit.bundle.resolve import make_lock
 from kit.bundle.wheel_lock import LockedWheel, names_in, read_wheel_lock
-from kit.engine_setup import REFERENCE
+from kit.engine.models import materialise, read_model_lock
+from kit.engine.setup import REFERENCE
 from kit.home import Home
-from kit.launch import build_harness
-from kit.models import materialise, read_model_lock
-from kit.offline_host import template_for
+from kit.hosts.offline import template_for
+from kit.planning import prompt_files
+from kit.run.launch import build_harness
 from records import bundle, canonical
 from records.bundle import Content, Manifest, Pin
 from records.decode import to_object

@@ -16,7 +16,7 @@ from pathlib import Path
 from packaging.utils import parse_wheel_filename
 
 from kit.bundle.wheel_lock import LockedWheel
-from kit.uv_process import Progress, run_shown
+from kit.engine.uv_process import Progress, run_shown
 from records.bundle import Target
 from records.digest import Digest
 from records.errors import ProvisionError

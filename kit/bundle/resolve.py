@@ -14,8 +14,8 @@ from pathlib import Path
 from kit.bundle.download import pip_for, require_pip
 from kit.bundle.host_list import HostList
 from kit.bundle.wheel_lock import read_wheel_lock
-from kit.one_wheel_each import entries_of
-from kit.uv_process import Progress, discard, run_shown, uv_binary
+from kit.engine.one_wheel_each import entries_of
+from kit.engine.uv_process import Progress, discard, run_shown, uv_binary
 from records.errors import ProvisionError
 
 _RETRY = "the same command again"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from kit import engine_setup
 from kit.doctor.examine import choose_runtime, fit, judge, look, unfit
 from kit.doctor.needs import needs_of
 from kit.doctor.topic import DOCKER, FAIL, WARN, WHEELS
+from kit.engine import setup as engine_setup
 from kit.options import find_plan, home, json_option, open_host, plan_option
 from kit.output import print_json, print_table, say
 from records.decode import to_object

@@ -6,10 +6,6 @@ from pathlib import Path
 
 import click
 
-from kit.delete_on_host import delete_there
-from kit.fetch import Fetched, already_home, carried_data, fetch_run
-from kit.launch import jobs
-from kit.mirror import refresh_all
 from kit.options import (
     find_run,
     fleet_option,
@@ -20,6 +16,10 @@ from kit.options import (
     open_hosts,
 )
 from kit.output import print_json, print_table, say
+from kit.run.delete_on_host import delete_there
+from kit.run.fetch import Fetched, already_home, carried_data, fetch_run
+from kit.run.launch import jobs
+from kit.run.mirror import refresh_all
 from records.checkpoint import read_runs
 from records.digest import Digest
 from records.run_directory import RunDirectory, runs_in

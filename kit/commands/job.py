@@ -8,11 +8,11 @@ from pathlib import Path, PurePosixPath
 
 import click
 
-from kit import prompt_files
-from kit.launch import build_harness, new_run_id
-from kit.offline_host import OfflineHost, job_for
+from kit.hosts.offline import OfflineHost, job_for
 from kit.options import blocks_option, find_plan, home, json_option, plan_option, require_blocks_of
 from kit.output import print_json
+from kit.planning import prompt_files
+from kit.run.launch import build_harness, new_run_id
 from records import canonical
 from records.decode import to_object
 

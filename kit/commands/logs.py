@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from kit.home import Home
-from kit.host import Host
-from kit.launch import is_under_way
-from kit.mirror import refresh_all, refresh_run
+from kit.hosts.host import Host
 from kit.options import find_run, fleet_option, home, host_option, open_host
+from kit.run.launch import is_under_way
+from kit.run.mirror import refresh_all, refresh_run
 from records.errors import UnknownRunError
 from records.run_directory import RunDirectory
 

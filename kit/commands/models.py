@@ -6,8 +6,8 @@ import os
 
 import click
 
-from kit.hub_token import find_token
-from kit.models import materialise, read_model_lock, verify
+from kit.engine.hub_token import find_token
+from kit.engine.models import materialise, read_model_lock, verify
 from kit.options import home, json_option
 from kit.output import print_json, print_table, say
 from kit.parts import Parts

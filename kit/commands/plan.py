@@ -9,13 +9,13 @@ import click
 from analysis.claims import arms_of_claims
 from kit.commands import plan_power
 from kit.doctor.needs import needs_of
-from kit.follow import duration
 from kit.options import blocks_option, find_plan, home, json_option, require_blocks_of
 from kit.output import print_json, print_table, say
 from kit.parts import Parts
-from kit.plan_checks import obstacles
-from kit.plan_cost import Cost, Tariff, cost_of, rows_by_claim
-from kit.plan_view import expected_s, lease_text, overview, window_text
+from kit.planning.plan_checks import obstacles
+from kit.planning.plan_cost import Cost, Tariff, cost_of, rows_by_claim
+from kit.planning.plan_view import expected_s, lease_text, overview, window_text
+from kit.run.follow import duration
 from records.plan import boot_order
 
 

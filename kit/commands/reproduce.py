@@ -16,7 +16,7 @@ from kit.commands.study_text import shown_text
 from kit.fleet.carry_out import Shared, carry_out, require_all
 from kit.fleet.opening import fleet_of
 from kit.fleet.ssh_fleet import SshFleet
-from kit.hosts import host_names
+from kit.hosts.names import host_names
 from kit.options import (
     blocks_option,
     find_job,
@@ -34,8 +34,8 @@ from kit.options import (
     run_option,
 )
 from kit.output import print_json, say
-from kit.rehearsal import rehearsal
-from kit.reproduce import Reproduced, reproduce, require_complete
+from kit.planning.rehearsal import rehearsal
+from kit.run.reproduce import Reproduced, reproduce, require_complete
 from kit.runtime_options import docker_choice, runtime_options
 from records.errors import KitError
 from records.run_directory import RunDirectory

@@ -7,7 +7,6 @@ import click
 from kit.fleet.carry_out import Shared, require_all, until_ended
 from kit.fleet.opening import fleet_of
 from kit.fleet.protocol import Fleet
-from kit.follow import Ending, follow
 from kit.options import (
     blocks_option,
     find_job,
@@ -24,8 +23,9 @@ from kit.options import (
     run_option,
 )
 from kit.output import print_json, say
-from kit.reproduce import begin, require_complete
-from kit.run_state import count
+from kit.run.follow import Ending, follow
+from kit.run.reproduce import begin, require_complete
+from kit.run.state import count
 from kit.runtime_options import docker_choice, runtime_options
 
 

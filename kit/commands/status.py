@@ -6,12 +6,8 @@ from typing import Any
 
 import click
 
-from kit.follow import duration
-from kit.follow_log import last_error
 from kit.home import Home
-from kit.host import Host
-from kit.launch import is_queued, is_under_way, resume_command
-from kit.mirror import refresh_all
+from kit.hosts.host import Host
 from kit.options import (
     find_run,
     fleet_option,
@@ -22,7 +18,11 @@ from kit.options import (
     open_hosts,
 )
 from kit.output import print_json, print_table, say
-from kit.run_state import RunState, read_state
+from kit.run.follow import duration
+from kit.run.follow_log import last_error
+from kit.run.launch import is_queued, is_under_way, resume_command
+from kit.run.mirror import refresh_all
+from kit.run.state import RunState, read_state
 from records.errors import FormatError, UnknownRunError
 from records.run_directory import RunDirectory
 

@@ -7,11 +7,11 @@ import time
 import click
 
 from kit.home import Home
-from kit.host import Host, Running
-from kit.launch import is_under_way, resume_command, running_harness
-from kit.mirror import refresh_all, refresh_run
+from kit.hosts.host import Host, Running
 from kit.options import find_run, fleet_option, home, host_option, known_runs, open_host
 from kit.output import say
+from kit.run.launch import is_under_way, resume_command, running_harness
+from kit.run.mirror import refresh_all, refresh_run
 from records.errors import UnknownRunError
 from records.run_directory import RunDirectory
 

@@ -17,10 +17,10 @@ from docker.errors import APIError, DockerException
 
 from kit.docker.choice import DockerChoice
 from kit.docker.progress import PullProgress, last_line, printed
-from kit.follow_log import LogTail
 from kit.home import Home
-from kit.host import NOT_FOUND, Host
+from kit.hosts.host import NOT_FOUND, Host
 from kit.registry import backoff, credentials
+from kit.run.follow_log import LogTail
 from records.errors import DockerError, ImageMismatchError
 
 Say = Callable[[str], None]

@@ -10,7 +10,6 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from kit import provision
 from kit.docker.choice import DockerChoice
 from kit.docker.pull import Say, ensure_image, socket_path
 from kit.docker.request import (
@@ -23,10 +22,11 @@ from kit.docker.request import (
     container_name,
     create_request,
 )
-from kit.engine_setup import hub_token_for
+from kit.engine import provision
+from kit.engine.models import read_model_lock
+from kit.engine.setup import hub_token_for
 from kit.home import Home
-from kit.host import Host
-from kit.models import read_model_lock
+from kit.hosts.host import Host
 from records import canonical
 from records.container_job import ContainerJob
 from records.decode import to_object

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kit.docker.choice import DockerChoice
 from kit.docker.pull import inspect_image
 from kit.docker.request import LABEL
-from kit.host import Host
+from kit.hosts.host import Host
 from records.errors import DockerError, ImageMismatchError
 
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
-from kit.ask_host import ask_all
 from kit.doctor.clock import CLOCK, CLOCK_PROBE
 from kit.doctor.disk import DISK
 from kit.doctor.docker_engine import DOCKER_ENGINE, INFO, information
@@ -23,9 +22,10 @@ from kit.doctor.machine import MACHINE
 from kit.doctor.place import PLACE
 from kit.doctor.rights import RIGHTS
 from kit.doctor.topic import DOCKER, FAIL, PASS, WHEELS, Needs, Seen, Verdict
-from kit.host import NOT_FOUND, Done, Host
-from kit.host_facts import HostFacts
-from kit.preflight import problems
+from kit.hosts.ask import ask_all
+from kit.hosts.facts import HostFacts
+from kit.hosts.host import NOT_FOUND, Done, Host
+from kit.planning.preflight import problems
 from records.errors import FormatError, HostUnfitError
 from records.plan import Plan
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kit.doctor.topic import DOCKER, WHEELS, Needs
+from kit.engine.models import read_model_lock
 from kit.home import Home
 from kit.image_lock import LOCK_NAME, read_image_lock
-from kit.models import read_model_lock
 from kit.registry.resolve import Platform
 from records.image_digests import PLATFORM
 from records.plan import Plan

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from kit.host import NOT_FOUND, Done
+from kit.hosts.host import NOT_FOUND, Done
 from records.plan import Requirements
 
 PASS, WARN, FAIL = "pass", "warn", "fail"

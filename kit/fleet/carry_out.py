@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kit.campaign import Outcome, Share
 from kit.fleet.address import spoken
 from kit.fleet.protocol import Fleet
-from kit.reproduce import Reproduced
+from kit.run.campaign import Outcome, Share
+from kit.run.reproduce import Reproduced
 from records.errors import HostsFailedError, KitError
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kit.docker.choice import DockerChoice
     from kit.fleet.queue_fleet import Queue, QueueFleet
     from kit.home import Home
-    from kit.host import Host
+    from kit.hosts.host import Host
     from records.job import Job
     from records.plan import Plan
 

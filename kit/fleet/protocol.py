@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from kit.campaign import Outcome
-from kit.reproduce import Reproduced
+from kit.run.campaign import Outcome
+from kit.run.reproduce import Reproduced
 
 
 class Fleet(Protocol):

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from kit.campaign import Outcome, Share
 from kit.fleet.address import spoken
 from kit.fleet.carry_out import failed, tell
 from kit.fleet.study import Part, parts
-from kit.follow import Ending, Watch
-from kit.follow_log import harness_error
 from kit.home import Home
-from kit.host import Host, Running
-from kit.launch import (
+from kit.hosts.host import Host, Running
+from kit.run.campaign import Outcome, Share
+from kit.run.follow import Ending, Watch
+from kit.run.follow_log import harness_error
+from kit.run.launch import (
     Say,
     jobs,
     new_run_id,
@@ -28,8 +28,8 @@ from kit.launch import (
     require_intact,
     running_harness,
 )
-from kit.mirror import refresh_jobs, refresh_run
-from kit.reproduce import Reproduced, bring_home
+from kit.run.mirror import refresh_jobs, refresh_run
+from kit.run.reproduce import Reproduced, bring_home
 from records.errors import (
     BootsFailedError,
     InterruptedRunError,

@@ -9,13 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from kit.campaign import Outcome, Share, Worker, deal
 from kit.fleet.carry_out import failed, tell
-from kit.follow import Ending
 from kit.home import Home
-from kit.host import Host
-from kit.launch import Say, read_job
-from kit.reproduce import Reproduced, bring_home
+from kit.hosts.host import Host
+from kit.run.campaign import Outcome, Share, Worker, deal
+from kit.run.follow import Ending
+from kit.run.launch import Say, read_job
+from kit.run.reproduce import Reproduced, bring_home
 from records.errors import KitError
 from records.plan import Plan
 

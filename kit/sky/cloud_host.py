@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit.home import Home
-from kit.host import Running
-from kit.local_host import LocalHost
+from kit.hosts.host import Running
+from kit.hosts.local import LocalHost
 from kit.sky.cloud import Cloud
 from kit.sky.site import SkySite
 

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from kit import prompt_files
 from kit.docker.choice import DockerChoice
-from kit.engine_setup import REFERENCE, require_locked
+from kit.engine.provision import bring_code
+from kit.engine.setup import REFERENCE, require_locked
 from kit.fleet.queue_fleet import Wanted, require_same_runtime
 from kit.home import Home
-from kit.host import Running
-from kit.launch import Say, build_harness, read_job
-from kit.offline_host import OfflineHost, job_for
-from kit.provision import bring_code
+from kit.hosts.host import Running
+from kit.hosts.offline import OfflineHost, job_for
+from kit.planning import prompt_files
+from kit.run.launch import Say, build_harness, read_job
 from kit.sky.cloud_host import ManagedJob, SkyHost, job_note
 from kit.sky.task_document import Carried, document
 from records import bundle, canonical

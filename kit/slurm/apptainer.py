@@ -11,10 +11,10 @@ from pathlib import Path
 
 from kit.docker.choice import DockerChoice
 from kit.docker.setup import set_up_models
-from kit.engine_setup import REFERENCE, EngineSetup
-from kit.follow_log import LogTail
+from kit.engine.setup import REFERENCE, EngineSetup
 from kit.home import Home
-from kit.launch import Say
+from kit.run.follow_log import LogTail
+from kit.run.launch import Say
 from kit.slurm.cluster_host import SlurmHost
 from kit.slurm.submission import gpus
 from records.digest import Digest

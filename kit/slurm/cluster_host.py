@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kit.home import Home
-from kit.host import Done, Host, HostSpec, Running
-from kit.host_facts import HostFacts
+from kit.hosts.facts import HostFacts
+from kit.hosts.host import Done, Host, HostSpec, Running
 from kit.slurm.scheduler import Scheduler
 from kit.slurm.site import SlurmSite
 

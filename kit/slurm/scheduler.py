@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kit.host import NOT_FOUND, Done, Host
-from kit.hub_token import TOKEN_NAMES
+from kit.engine.hub_token import TOKEN_NAMES
+from kit.hosts.host import NOT_FOUND, Done, Host
 from kit.slurm.task_state import TaskState, parse_tasks
 from records.errors import SchedulerError
 

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kit import engine_setup, prompt_files
 from kit.docker.choice import DockerChoice
-from kit.engine_setup import EngineSetup
+from kit.engine import setup as engine_setup
+from kit.engine.setup import EngineSetup
 from kit.fleet.queue_fleet import Wanted, require_same_runtime
 from kit.home import Home
-from kit.host import Running
-from kit.launch import Say, bring_harness, build_harness, make_job, read_job
+from kit.hosts.host import Running
+from kit.planning import prompt_files
+from kit.run.launch import Say, bring_harness, build_harness, make_job, read_job
 from kit.slurm import apptainer
 from kit.slurm.cluster_host import SlurmHost, Task, stop_note, task_note
 from kit.slurm.submission import gpus, sbatch_argv, script

@@ -12,7 +12,7 @@ from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
-from kit.plan_cost import Tariff, cost_of
+from kit.planning.plan_cost import Tariff, cost_of
 from kit.slurm.site import SlurmSite
 from records.plan import Plan
 

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.claims import NAMED, arms_of_claims
 from analysis.published import Published, load_published, parse_published
-from kit.plan_file import load_plan
+from kit.planning.plan_file import load_plan
 from records.errors import ClaimError
 
 ROOT = Path(__file__).parents[2]

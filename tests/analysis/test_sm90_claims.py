@@ -20,7 +20,7 @@ from analysis.claims import claims_of
 from analysis.reading import read_run
 from analysis.tables import study_tables
 from audit.checks import basis
-from kit.plan_file import load_plan
+from kit.planning.plan_file import load_plan
 from records import schema
 from records.plan import Plan
 from records.run_directory import RunDirectory

@@ -33,11 +33,11 @@ from tempfile import TemporaryDirectory
 from audit.repository import RepositoryView
 from audit.runner import audit
 from audit.trust import Context
-from kit.fetch import already_home, fetch_run
 from kit.home import Home
-from kit.local_host import LocalHost
+from kit.hosts.local import LocalHost
 from kit.main import main as kit
-from kit.mirror import refresh_all
+from kit.run.fetch import already_home, fetch_run
+from kit.run.mirror import refresh_all
 from records.checkpoint import Leaf, add_run, read_runs
 from records.run_directory import RunDirectory, runs_in
 from tests.bench.bench_audit import _peak_bytes

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from kit.engine_setup import set_up
+from kit.engine.models import materialise, read_model_lock
+from kit.engine.setup import set_up
 from kit.home import Home
-from kit.hosts import LocalHost
-from kit.launch import build_harness
-from kit.models import materialise, read_model_lock
-from kit.plan_file import load_plan
+from kit.hosts.names import LocalHost
+from kit.planning.plan_file import load_plan
+from kit.run.launch import build_harness
 from records.plan import Arm
 
 ROOT = Path(__file__).parents[2]

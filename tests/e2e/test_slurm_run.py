@@ -15,7 +15,7 @@ from ssh_kit import SshKit, count, name_of, outcomes, tiny_plan
 from sshd import Sshd, wait_for
 from sshd import running as sshd_running
 
-from kit.launch import read_job
+from kit.run.launch import read_job
 from records import schema
 from records.digest import Digest
 from records.errors import HostsFailedError

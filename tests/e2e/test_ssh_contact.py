@@ -16,11 +16,11 @@ import pytest
 from ssh_kit import SshKit, name_of
 from sshd import Sshd, free_port, keygen, program, running, wait_for
 
-from kit.host import HostSpec
-from kit.known_hosts import Meeting
-from kit.ssh_config import read_config, resolve
-from kit.ssh_connection import Live
-from kit.ssh_host import SshHost
+from kit.hosts.host import HostSpec
+from kit.ssh.config import read_config, resolve
+from kit.ssh.connection import Live
+from kit.ssh.host import SshHost
+from kit.ssh.known_hosts import Meeting
 from records.errors import (
     ConnectionLostError,
     HostKeyError,
@@ -357,7 +357,7 @@ def test_a_process_that_ends_while_it_is_looked_at_has_ended(
             return bytes(file.read())
 
     assert host.runs(process.pid, "61")
-    monkeypatch.setattr("kit.ssh_host._read", ends_between_open_and_read)
+    monkeypatch.setattr("kit.ssh.host._read", ends_between_open_and_read)
     assert not host.runs(process.pid, "61")
 
 
@@ -377,7 +377,7 @@ def test_a_line_that_does_not_come_back_says_that_the_work_goes_on(
 def test_a_line_that_falls_silent_is_taken_for_lost(
     host: SshHost, sshd: Sshd, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("kit.ssh_connection._QUIET_S", 2.0)
+    monkeypatch.setattr("kit.ssh.connection._QUIET_S", 2.0)
     (tmp_path / "x").write_bytes(b"still there")
     assert host.read(tmp_path / "x") == b"still there"
     silent = sshd.sessions()

@@ -13,11 +13,11 @@ import pytest
 from ssh_kit import SshKit, name_of, outcomes
 from sshd import ROOT, Sshd
 
-from kit.engine_setup import set_up
+from kit.engine.setup import set_up
 from kit.home import Home
-from kit.hosts import LocalHost
-from kit.launch import build_harness
-from kit.plan_file import load_plan
+from kit.hosts.names import LocalHost
+from kit.planning.plan_file import load_plan
+from kit.run.launch import build_harness
 from records import schema
 from records.run_directory import RunDirectory
 

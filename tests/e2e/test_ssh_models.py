@@ -14,10 +14,10 @@ from sshd import ROOT, Sshd
 
 from kit.docker.setup import set_up_models
 from kit.home import Home
-from kit.known_hosts import Meeting
-from kit.plan_file import load_plan
-from kit.ssh_config import read_config, resolve
-from kit.ssh_host import SshHost
+from kit.planning.plan_file import load_plan
+from kit.ssh.config import read_config, resolve
+from kit.ssh.host import SshHost
+from kit.ssh.known_hosts import Meeting
 from records.digest import Digest
 from records.errors import ProvisionError
 

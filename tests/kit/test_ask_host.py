@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from kit.ask_host import ask_all
-from kit.host import NOT_FOUND, TIMED_OUT, Done
-from kit.local_host import LocalHost
+from kit.hosts.ask import ask_all
+from kit.hosts.host import NOT_FOUND, TIMED_OUT, Done
+from kit.hosts.local import LocalHost
 
 QUESTIONS: dict[str, tuple[Sequence[str], int]] = {
     "says": (("printf", "%s", "a b\nc\\d 'e' é"), 10),

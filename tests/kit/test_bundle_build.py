@@ -15,8 +15,8 @@ from kit.bundle.download import needed_glibc, platforms
 from kit.bundle.host_list import HostList, read_host_list
 from kit.bundle.requirements import relied_on
 from kit.bundle.wheel_lock import LockedWheel, names_in, read_wheel_lock
+from kit.hosts.offline import OfflineHost, job_for
 from kit.main import main
-from kit.offline_host import OfflineHost, job_for
 from records import bundle, canonical
 from records.bundle import Manifest, Target, read_manifest
 from records.decode import to_object

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit.campaign import Share, Worker, deal
-from kit.hosts import host_names, parse_host
-from kit.inventory import read_inventory
-from kit.ssh_host import SshHost
+from kit.hosts.inventory import read_inventory
+from kit.hosts.names import host_names, parse_host
+from kit.run.campaign import Share, Worker, deal
+from kit.ssh.host import SshHost
 from records.errors import PlanError, UnknownHostError
 
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from kit import main as kit_main
-from kit.hosts import LocalHost
+from kit.hosts.names import LocalHost
 from kit.main import VERBS, cli, main
 from records.errors import (
     HostUnfitError,

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from kit.home import Home
-from kit.hosts import LocalHost
-from kit.launch import jobs, require_intact
+from kit.hosts.names import LocalHost
 from kit.main import main
-from kit.run_state import read_state
+from kit.run.launch import jobs, require_intact
+from kit.run.state import read_state
 from records.errors import ChainError, FormatError, UnknownRunError
 from tests.sealed_run import make_run, small_plan
 

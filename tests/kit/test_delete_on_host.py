@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kit.delete_on_host import delete_there
-from kit.fetch import Fetched, fetch_run
 from kit.home import Home
-from kit.host import Done
-from kit.local_host import LocalHost
+from kit.hosts.host import Done
+from kit.hosts.local import LocalHost
+from kit.run.delete_on_host import delete_there
+from kit.run.fetch import Fetched, fetch_run
 from records.errors import ChainError, KitError, UnknownRunError
 from tests.sealed_run import make_run, small_plan
 

@@ -16,10 +16,10 @@ from kit.doctor.disk import needed_bytes
 from kit.doctor.examine import TOPICS, choose_runtime, fit, judge, look
 from kit.doctor.machine import quota_milli, steal_ppm
 from kit.doctor.topic import DOCKER, FAIL, PASS, WARN, WHEELS, Needs, Seen, Verdict
-from kit.host import NOT_FOUND, Done
-from kit.hosts import LocalHost
+from kit.hosts.host import NOT_FOUND, Done
+from kit.hosts.names import LocalHost
 from kit.main import main
-from kit.plan_file import load_plan
+from kit.planning.plan_file import load_plan
 from records.errors import FormatError, HostUnfitError
 from records.plan import Requirements
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.engine_setup import require_version
-from kit.plan_file import load_plan
+from kit.engine.setup import require_version
+from kit.planning.plan_file import load_plan
 from records.errors import PlanError
 
 ROOT = Path(__file__).parents[2]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kit.fetch import Fetched, already_home, carried_data, fetch_run
 from kit.home import Home
-from kit.hosts import LocalHost
+from kit.hosts.names import LocalHost
+from kit.run.fetch import Fetched, already_home, carried_data, fetch_run
 from records.checkpoint import CHECKPOINT_NAME, RUNS_NAME, Checkpoint, parse_runs, read_runs
 from records.errors import (
     ChainError,

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kit.campaign import Outcome, Share
-from kit.fetch import Fetched
 from kit.fleet.carry_out import carry_out, require_all
-from kit.follow import Ending
-from kit.reproduce import Reproduced
+from kit.run.campaign import Outcome, Share
+from kit.run.fetch import Fetched
+from kit.run.follow import Ending
+from kit.run.reproduce import Reproduced
 from records.errors import ChainError, HostsFailedError
 
 ONE, TWO, THREE = (Share(f"h{n}", (n,)) for n in (1, 2, 3))

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kit.host import Done
-from kit.hub_token import TOKEN_NAMES
-from kit.local_host import LocalHost
+from kit.engine.hub_token import TOKEN_NAMES
+from kit.hosts.host import Done
+from kit.hosts.local import LocalHost
 from kit.slurm.scheduler import Scheduler
 from records.errors import SchedulerError
 

@@ -26,7 +26,7 @@ from kit.fleet.carry_out import carry_out
 from kit.fleet.queue_fleet import QueueFleet
 from kit.home import Home
 from kit.image_lock import LockedImage
-from kit.plan_file import load_plan
+from kit.planning.plan_file import load_plan
 from kit.registry.resolve import Platform
 from kit.sky.cloud import sync_argv
 from kit.sky.cloud_host import SkyHost

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kit.fleet.study import Part, parts
 from kit.home import Home
-from kit.plan_file import load_plan
+from kit.planning.plan_file import load_plan
 from kit.slurm.site import SlurmSite, read_site
 from kit.slurm.submission import gpus, limit_minutes, listed, sbatch_argv, script
 from kit.slurm.task_state import TaskState, parse_tasks

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kit.follow import Watch, follow
 from kit.home import Home
-from kit.hosts import LocalHost
-from kit.launch import Started
-from kit.plan_file import parse_plan
+from kit.hosts.names import LocalHost
+from kit.planning.plan_file import parse_plan
+from kit.run.follow import Watch, follow
+from kit.run.launch import Started
 from records.digest import Digest
 from records.errors import InterruptedRunError
 from records.job import EngineOnHost, Job

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import threading
 
+from kit.engine.wheels import without_packages
 from kit.heartbeat import heartbeat
-from kit.wheels import without_packages
 
 
 def test_a_long_block_is_told_until_it_ends() -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from hub_service import REPOSITORY, REVISION, Hub, running_hub
 
-from kit.hub_download import HubSource, download
-from kit.hub_token import TOKEN_NAMES, find_token
-from kit.models import LockedFile, LockedModel, ModelLock, materialise
+from kit.engine.hub_download import HubSource, download
+from kit.engine.hub_token import TOKEN_NAMES, find_token
+from kit.engine.models import LockedFile, LockedModel, ModelLock, materialise
 from records.digest import Digest
 from records.errors import FormatError, ProvisionError
 
@@ -23,7 +23,7 @@ LOCKED = {name: (Digest.of(data), len(data)) for name, data in FILES.items()}
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    monkeypatch.setattr("kit.hub_download._FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr("kit.engine.hub_download._FIRST_WAIT_S", 0.01)
     with running_hub(Hub(dict(FILES), TOKEN)) as service:
         yield service
 
@@ -133,7 +133,7 @@ def test_a_second_kit_that_wants_the_same_model_waits_for_the_first(
     script = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from kit.hub_download import HubSource, download\n"
+        "from kit.engine.hub_download import HubSource, download\n"
         "from records.digest import Digest\n"
         "name, digest, size, place, endpoint = sys.argv[1:]\n"
         f"hub = HubSource({REPOSITORY!r}, {REVISION!r}, True, endpoint)\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kit.home import Home
-from kit.local_host import LocalHost
-from kit.mirror import refresh_jobs, refresh_run, require_witnessed
+from kit.hosts.local import LocalHost
+from kit.run.mirror import refresh_jobs, refresh_run, require_witnessed
 from records.errors import NotAPrefixError
 from records.journal import EVENTS_NAME
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kit.models import (
+from kit.engine.models import (
     SCRIPT,
     LockedFile,
     LockedModel,

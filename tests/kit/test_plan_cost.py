@@ -10,9 +10,9 @@ import pytest
 
 from analysis.claims import arms_of_claims
 from kit.main import main
-from kit.plan_cost import Tariff, cost_of
-from kit.plan_file import load_plan
-from kit.plan_view import expected_s
+from kit.planning.plan_cost import Tariff, cost_of
+from kit.planning.plan_file import load_plan
+from kit.planning.plan_view import expected_s
 
 PLANS = Path(__file__).parents[2] / "kit" / "plans"
 L4 = load_plan(PLANS / "l4-confounds.toml")

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from kit.plan_file import parse_plan
+from kit.planning.plan_file import parse_plan
 from records.digest import Digest
 from records.plan import Plan
 from remote.validity import RULES

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.plan_file import load_plan, parse_plan
-from kit.toml_lines import key_lines, paths_around
+from kit.planning.plan_file import load_plan, parse_plan
+from kit.planning.toml_lines import key_lines, paths_around
 from records import canonical
 from records.decode import from_object, to_object
 from records.errors import PlanError

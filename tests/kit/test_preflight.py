@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from kit.host_facts import PROBES, Gpu, HostFacts, heard, parse
-from kit.hosts import LocalHost, parse_host
-from kit.plan_file import load_plan
-from kit.preflight import problems, require_fit
+from kit.hosts.facts import PROBES, Gpu, HostFacts, heard, parse
+from kit.hosts.names import LocalHost, parse_host
+from kit.planning.plan_file import load_plan
+from kit.planning.preflight import problems, require_fit
 from records.errors import HostUnfitError, UnknownHostError
 from records.plan import Requirements
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from kit import prompt_files
-from kit.engine_setup import EngineSetup
+from kit.engine.setup import EngineSetup
 from kit.home import Home
-from kit.hosts import LocalHost
-from kit.launch import make_job
-from kit.plan_file import load_plan
+from kit.hosts.names import LocalHost
+from kit.planning import prompt_files
+from kit.planning.plan_file import load_plan
+from kit.run.launch import make_job
 from records.digest import Digest
 from records.errors import PlanError
 from records.job import EngineOnHost

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from kit.detach_on_host import SECRETS
-from kit.engine_setup import INSTALLED, set_up
+from kit.engine.hub_token import TOKEN_NAMES
+from kit.engine.provision_on_host import MAIN, SOURCES
+from kit.engine.setup import INSTALLED, set_up
 from kit.home import Home
-from kit.host import HostSpec
-from kit.hub_token import TOKEN_NAMES
-from kit.local_host import LocalHost
-from kit.plan_file import load_plan
-from kit.provision_on_host import MAIN, SOURCES
+from kit.hosts.host import HostSpec
+from kit.hosts.local import LocalHost
+from kit.planning.plan_file import load_plan
+from kit.ssh.detach_on_host import SECRETS
 from records.digest import Digest
 from records.errors import ProvisionError
 
 ROOT = Path(__file__).parents[2]
-TRAVELLERS = (*SOURCES, "kit/detach_on_host.py")
+TRAVELLERS = (*SOURCES, "kit/ssh/detach_on_host.py")
 
 
 @pytest.mark.parametrize("name", TRAVELLERS)
@@ -31,7 +31,7 @@ def test_it_is_python_3_10(name: str) -> None:
 
 
 def test_what_starts_processes_there_needs_the_standard_library_alone() -> None:
-    tree = ast.parse((ROOT / "kit" / "detach_on_host.py").read_bytes())
+    tree = ast.parse((ROOT / "kit" / "ssh" / "detach_on_host.py").read_bytes())
     found = {
         alias.name.partition(".")[0]
         for node in ast.walk(tree)

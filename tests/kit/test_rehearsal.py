@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.plan_file import load_plan
-from kit.rehearsal import rehearsal
+from kit.planning.plan_file import load_plan
+from kit.planning.rehearsal import rehearsal
 from records.decode import from_object, to_object
 from records.plan import Plan, boot_order
 from remote.reference.main import parser, setup

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from kit.commands.reproduce import _show
-from kit.fetch import Fetched
-from kit.follow import Ending
-from kit.reproduce import Reproduced
+from kit.run.fetch import Fetched
+from kit.run.follow import Ending
+from kit.run.reproduce import Reproduced
 from tests.sealed_run import Shape, make_run, small_plan
 
 RUN = "20261130T100000Z-test-plan-0a1b2c"

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kit.follow import describe, duration, harness_error
-from kit.run_state import JournalTail, RunState, read_state
+from kit.run.follow import describe, duration, harness_error
+from kit.run.state import JournalTail, RunState, read_state
 from records.errors import BindingError, InterruptedRunError, KitError
 from tests.sealed_run import Shape, make_run, small_plan
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from kit.rsync import ssh_options
-from kit.ssh_config import is_ssh, read_config, resolve
+from kit.ssh.config import is_ssh, read_config, resolve
+from kit.ssh.rsync import ssh_options
 from records.errors import UnknownHostError
 
 CONFIG = """\

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.steps import Step, Stopwatch, to_first_window
+from kit.run.steps import Step, Stopwatch, to_first_window
 from records import schema
 from tests.sealed_run import make_run, small_plan
 

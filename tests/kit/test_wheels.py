@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kit.one_wheel_each import lock_of
-from kit.wheels import MARKER, install_engine, installed_from, torch_requirement
+from kit.engine.one_wheel_each import lock_of
+from kit.engine.wheels import MARKER, install_engine, installed_from, torch_requirement
 from records.digest import Digest
 from records.errors import ProvisionError
 

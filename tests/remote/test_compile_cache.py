@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.plan_file import parse_plan
+from kit.planning.plan_file import parse_plan
 from records.cache_listing import CacheBinding, arm_digest
 from records.decode import to_object
 from records.digest import Digest

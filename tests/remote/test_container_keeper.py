@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from kit.plan_file import load_plan
+from kit.planning.plan_file import load_plan
 from records import canonical
 from records.container_job import ContainerJob
 from records.decode import to_object

@@ -15,8 +15,8 @@ import pytest
 
 from kit.bundle.build import build
 from kit.bundle.host_list import read_host_list
-from kit.plan_file import load_plan
-from kit.uv_process import uv_binary
+from kit.engine.uv_process import uv_binary
+from kit.planning.plan_file import load_plan
 from records import bundle, canonical
 from records.bundle import read_manifest
 from records.cache_listing import WARM, CacheListing

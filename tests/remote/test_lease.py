@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.plan_file import load_plan
+from kit.planning.plan_file import load_plan
 from records.plan import Plan, boot_order
 from remote.lease import Lease
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.plan_file import parse_plan
+from kit.planning.plan_file import parse_plan
 from records.digest import Digest
 from records.job import EngineOnHost, Job, ModelOnHost
 from remote.places import Places

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kit.plan_file import load_plan
+from kit.planning.plan_file import load_plan
 from records import schema
 from records.errors import FormatError
 from records.plan import boot_order

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from kit.bundle.build import build
-from kit.plan_file import load_plan
-from kit.rehearsal import rehearsal
+from kit.planning.plan_file import load_plan
+from kit.planning.rehearsal import rehearsal
 from records import bundle, canonical, schema
 from records.cache_listing import WARM, read_listing
 from records.decode import from_object

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kit.docker.choice import DockerChoice
 from kit.image_lock import LockedImage
-from kit.plan_file import load_plan
+from kit.planning.plan_file import load_plan
 from kit.registry.resolve import Platform
 from kit.sky.cloud_host import ENDED
 from kit.sky.site import SkySite

@@ -1,0 +1,1 @@
+"""Engine and models put in place from their locks, here or by the measured host itself."""

@@ -1,0 +1,1 @@
+"""Where a run may happen: the Protocol of a host, this machine, machines reached otherwise."""

@@ -1,0 +1,1 @@
+"""Plans before they run: read strictly, shown, costed, held against a host."""

@@ -1,0 +1,1 @@
+"""A host over SSH: configuration, keys, connection, files, processes that outlive the line."""
