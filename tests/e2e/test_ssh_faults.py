@@ -109,7 +109,10 @@ def test_records_that_are_here_are_never_changed_by_what_the_host_holds(
     (theirs,) = runs_on(sshd)
     log = next(iter((theirs.path / "logs").iterdir()))
     log.write_bytes(log.read_bytes() + b"x")
-    refused = fetch(kit, sshd)
+    passed_over = fetch(kit, sshd)
+    assert passed_over.returncode == 0, passed_over.stderr
+    assert {p: p.read_bytes() for p in ours.path.rglob("*") if p.is_file()} == before
+    refused = kit.call("fetch-records", ours.path.name, "--host", name_of(sshd))
     assert refused.returncode == ChainError.exit_code, refused.stderr
     assert log.name in refused.stderr
     assert {p: p.read_bytes() for p in ours.path.rglob("*") if p.is_file()} == before
