@@ -64,6 +64,7 @@ def run(tmp_path_factory):
     env = {
         **os.environ,
         "KIT_HOME": str(home),
+        "KIT_HOST_LOCK": str(home / "host.lock"),  # a test beside it may measure, too
         "KIT_DATA": str(place / "data"),
         "KIT_OUT": str(place / "out"),
     }
