@@ -284,6 +284,7 @@ def test_the_same_plan_by_ssh_slurm_and_here(
 OF_THE_HOST = {
     "PATH", "clock", "host", "host_id", "merged", "port", "report", "run_id", "steal_ppm", "void",
 }  # fmt: skip
+PYTHONS = ("<engine>/bin/python", "<engine>/bin/python3")
 OBSERVATIONS = {"host.observed", "scheduler.observed", "client.calibrated"}
 
 
@@ -305,4 +306,4 @@ def without_host(value: Any) -> Any:
             "PORT" if before == "--port" else without_host(v)
             for before, v in zip(after, value, strict=False)
         ]
-    return value
+    return "PYTHON" if value in PYTHONS else value
