@@ -80,6 +80,12 @@ class SlurmHost:
             task = self.read(task_note(note)).decode("ascii").strip()
         except FileNotFoundError:
             return self.login.attach(note, argv_part)
+        array, _, block = task.partition("_")
+        if not array.isdecimal():
+            array = self.scheduler.number(array) if array else ""
+            task = f"{array}_{block}"
+        if not array:
+            return None
         found = Task(self, task, stop_note(note))
         return found if found.exit_status() is None else None
 
@@ -148,7 +154,7 @@ class Task:
 
 
 def task_note(note: Path) -> Path:
-    """Beside the note of a process, the one of a task: `12_3`."""
+    """Beside the note of a process, the one of a task: `kit-0a1b2c3d_3`; formerly `12_3`."""
     return note.with_suffix(".slurm")
 
 

@@ -6,6 +6,7 @@ site's `poll_s`; a controller that does not answer changes nothing that was know
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,9 @@ from records.errors import SchedulerError
 
 # slurm_strerror(3): a job that the controller has forgotten, MinJobAge seconds after its end.
 _FORGOTTEN = "Invalid job id"
+# sbatch(1), --parsable; what a site's own wrapper prints before it is passed over.
+_NUMBER = re.compile(r"^(\d+)(?:;\S*)?$", re.MULTILINE)
+_AWAY = ("Unable to contact slurm controller", "Socket timed out", "Connection refused", "no end")
 _TIMEOUT_S = 60
 
 
@@ -27,6 +31,7 @@ class Scheduler:
     login: Host
     poll_s: float
     _seen: dict[str, tuple[float, dict[str, TaskState]]] = field(default_factory=dict)
+    _numbers: dict[str, str] = field(default_factory=dict)
 
     def require(self) -> None:
         """SchedulerError where this is no login node, before anything is made ready for it."""
@@ -38,10 +43,20 @@ class Scheduler:
         """The number of the array job. SchedulerError with what sbatch says."""
         unset = [word for name in TOKEN_NAMES for word in ("-u", name)]
         done = self.login.run(("env", *unset, *argv), stdin=script, timeout_s=_TIMEOUT_S)
-        number = done.stdout.strip().partition(";")[0]
-        if done.status != 0 or not number.isdecimal():
+        numbers = _NUMBER.findall(done.stdout)
+        if done.status != 0 or not numbers:
             raise self._refused("sbatch", done)
-        return number
+        return str(numbers[-1])
+
+    def number(self, job_name: str) -> str:
+        """The array job of this name, which none but one bears; "" where Slurm knows of none."""
+        if job_name not in self._numbers:
+            argv = ("squeue", "-h", "-t", "all", f"--name={job_name}", "-o", "%F")
+            done = self.login.run(argv, timeout_s=_TIMEOUT_S)
+            if done.status != 0:
+                raise self._refused("squeue", done)
+            self._numbers[job_name] = next(iter(_NUMBER.findall(done.stdout)), "")
+        return self._numbers[job_name]
 
     def task(self, name: str) -> TaskState | None:
         """The state of task `12_3`; None where Slurm does not know it any more."""
@@ -78,8 +93,32 @@ class Scheduler:
                 f"{self.login.name} has no {command}: it is no login node of a Slurm cluster",
                 "name one: --fleet slurm --host user@login",
             )
-        words = (done.stderr or done.stdout).strip().splitlines()
-        said = words[-1] if words else f"status {done.status}"
-        return SchedulerError(
-            f"{command} on {self.login.name}: {said}", "sinfo tells what there is"
+        said = _said((done.stderr or done.stdout).strip().splitlines()) or f"status {done.status}"
+        return SchedulerError(f"{command} on {self.login.name}: {said}", _remedy(said))
+
+
+def _said(lines: Sequence[str]) -> str:
+    """The line that says why: the last error, else the first, since advice on usage comes last."""
+    errors = [line for line in lines if "error:" in line]
+    return errors[-1] if errors else next(iter(lines), "")
+
+
+def _remedy(said: str) -> str:
+    if any(words in said for words in _AWAY):
+        return (
+            "is the controller up? scontrol ping; then the same command: it submits nothing twice"
         )
+    lower = said.lower()
+    if "partition" in lower and "account" not in lower:
+        return "--fleet slurm:PARTITION; sinfo -s lists them"
+    if any(word in lower for word in ("account", "qos", "assoc")):
+        return "account and qos in slurm.toml; sacctmgr show assoc user=$USER lists yours"
+    if "gres" in lower:
+        return 'the name of its GPUs in slurm.toml, gres = "gpu:l4"; sinfo -o "%P %G" lists them'
+    if "feature" in lower:
+        return 'its features below [constraint] in slurm.toml; sinfo -o "%P %f" lists them'
+    if "array" in lower:
+        return "fewer at once: --blocks 1-10; scontrol show config tells MaxArraySize"
+    if "option" in lower:
+        return "options in slurm.toml; sbatch --help lists what it takes"
+    return "sinfo tells what there is"

@@ -1,7 +1,8 @@
 """Blocks into Slurm's queue: engine and jobs on the shared storage, one array job for all.
 
-Invariant: a task's note stands beside its job once it is submitted, so that any later look finds
-it; what it is to do is in files before Slurm knows of it.
+Invariant: a task's note stands beside its job before it is submitted, by the name of the array job,
+which unlike its number is known by then and never given again; so any later look finds the task
+wherever this one ended. What it is to do is in files before Slurm knows of it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from kit.slurm.submission import gpus, sbatch_argv, script
 from records import canonical
 from records.decode import to_object
 from records.digest import Digest
-from records.errors import ProvisionError
+from records.errors import ProvisionError, SchedulerError
 from records.job import Job
 from records.plan import Plan
 from records.slurm_array import SlurmArray, SlurmTask
@@ -65,30 +66,47 @@ class SlurmQueue:
             tasks[str(number)] = SlurmTask(
                 str(there.job(job.run_id)), str(there.log(job.run_id)), str(stop)
             )
-        array = self._array(numbers, tasks, harness)
+        notes = {
+            number: task_note(_note(there, j.run_id))
+            for number, j in zip(numbers, made, strict=True)
+        }
+        array = self._array(notes, tasks, harness)
         running: list[tuple[Job, Running]] = []
         for number, job in zip(numbers, made, strict=True):
-            note = _note(there, job.run_id)
-            self._host.write(task_note(note), f"{array}_{number}\n".encode())
-            running.append((job, Task(self._host, f"{array}_{number}", stop_note(note))))
+            stop = stop_note(_note(there, job.run_id))
+            running.append((job, Task(self._host, f"{array}_{number}", stop)))
         return running
 
-    def _array(self, numbers: Sequence[int], tasks: dict[str, SlurmTask], harness: Path) -> str:
+    def _array(self, notes: dict[int, Path], tasks: dict[str, SlurmTask], harness: Path) -> str:
         site, name = self._host.site, f"kit-{secrets.token_hex(4)}"
         place = self._host.home(self._home).path / "slurm"
         path = place / f"{name}.json"
         array = SlurmArray(tasks, site.scratch, site.notice_s)
         self._host.write(path, canonical.encode(to_object(array)))
         self._host.run(("rm", "-f", "--", *(task.stop for task in tasks.values())))
-        number = self._host.scheduler.submit(
-            sbatch_argv(site, self._plan, numbers, name, place),
-            script(self._host.python, harness, path),
-        )
+        argv = sbatch_argv(site, self._plan, notes, name, place)
+        for block, note in notes.items():
+            self._host.write(note, f"{name}_{block}\n".encode())
+        number = self._submit(argv, script(self._host.python, harness, path), name)
         what = f"{gpus(self._plan)} GPU each" if gpus(self._plan) else "no GPU"
         self._say(
-            f"Slurm job {number}: {len(numbers)} tasks, a node and {what}; it goes on if this ends"
+            f"Slurm job {number}: {len(tasks)} tasks, a node and {what}; it goes on if this ends"
         )
         return number
+
+    def _submit(self, argv: Sequence[str], text: bytes, name: str) -> str:
+        """Its number, also where sbatch took the job in and then failed: a socket timed out."""
+        try:
+            return self._host.scheduler.submit(argv, text)
+        except SchedulerError as error:
+            try:
+                number = self._host.scheduler.number(name)
+            except SchedulerError:
+                raise error from None
+            if not number:
+                raise
+            self._say(f"warning: {error.message}; it is in the queue all the same")
+            return number
 
     def _engine(self, harness: Path, digest: Digest) -> EngineSetup:
         if self._docker is None:

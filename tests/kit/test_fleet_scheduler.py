@@ -45,11 +45,49 @@ def test_a_job_is_submitted_without_a_token() -> None:
         (Done(1, "", "sbatch: error: invalid partition specified: gpu\n"), "invalid partition"),
         (Done(127, "", "sbatch: not found"), "no login node of a Slurm cluster"),
         (Done(0, "Submitted\n", ""), "Submitted"),
+        (Done(1, "", "sbatch: unrecognized option '--x'\nTry \"sbatch --help\"\n"), "unrecognized"),
     ],
 )
 def test_a_refusal_is_told_in_slurms_words(done: Done, said: str) -> None:
     with pytest.raises(SchedulerError, match=said):
         Scheduler(Login([done]), 10).submit(("sbatch",), b"")
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        ("sbatch: error: invalid partition specified: gpu", "sinfo -s"),
+        (
+            "sbatch: error: Invalid account or account/partition combination specified",
+            "account and qos in slurm.toml",
+        ),
+        ("sbatch: error: Invalid generic resource (gres) specification", "gres ="),
+        ("sbatch: error: Batch job submission failed: Invalid feature specification", "constraint"),
+        ("sbatch: error: Batch job submission failed: Invalid job array specification", "--blocks"),
+        (
+            "sbatch: error: Unable to contact slurm controller (connect failure)",
+            "scontrol ping",
+        ),
+    ],
+)
+def test_a_refusal_names_what_to_change(said: str, remedy: str) -> None:
+    with pytest.raises(SchedulerError) as refusal:
+        Scheduler(Login([Done(1, "", f"{said}\n")]), 10).submit(("sbatch",), b"")
+    assert remedy in refusal.value.remedy
+
+
+def test_what_a_sites_wrapper_prints_before_the_number_is_passed_over() -> None:
+    login = Login([Done(0, "Your 30 days quota: 40 % used\n17\n", "")])
+    assert Scheduler(login, 10).submit(("sbatch", "--parsable"), b"") == "17"
+
+
+def test_an_array_is_found_by_its_name_and_asked_for_once() -> None:
+    login = Login([Done(0, "17\n17\n", ""), Done(0, "", "")])
+    scheduler = Scheduler(login, 10)
+    assert [scheduler.number("kit-1"), scheduler.number("kit-1"), scheduler.number("kit-2")] == [
+        "17", "17", "",
+    ]  # fmt: skip
+    assert "--name=kit-1" in login.asked[0]
 
 
 def test_a_machine_that_is_no_login_node_is_told_before_anything_is_done() -> None:
