@@ -10,7 +10,7 @@ import datetime
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from kit.fleet.address import spoken
 from kit.fleet.carry_out import failed, tell
@@ -68,6 +68,16 @@ class Queue(Protocol):
         ...
 
 
+@runtime_checkable
+class Explained(Protocol):
+    """A task whose scheduler says why it waits."""
+
+    @property
+    def waits_for(self) -> str:
+        """The reason; "" where it does not wait."""
+        ...
+
+
 @dataclass(slots=True)
 class _Live:
     """A block under way. `offset`: where its harness's log ended when this watch began."""
@@ -106,6 +116,7 @@ class QueueFleet:
         self._live: list[_Live] = []
         self._ended: list[Outcome] = []
         self._away_since = 0.0
+        self._waits: dict[str, str] = {}
 
     @property
     def period_s(self) -> float:
@@ -146,6 +157,8 @@ class QueueFleet:
                 self._live.remove(live)
                 self._ended.append(outcome)
         ended, self._ended = self._ended, []
+        if not self._away_since:
+            self._explain()
         return tuple(ended)
 
     def is_under_way(self) -> bool:
@@ -229,6 +242,23 @@ class QueueFleet:
         tell(live.share, cause, self._say)
         return failed(live.share, cause, live.job.run_id)
 
+    def _explain(self) -> None:
+        """Say why blocks have no machine: one line a reason, whenever that has changed."""
+        reasons: dict[str, list[str]] = {}
+        try:
+            for live in self._live:
+                task: object = live.running
+                reason = task.waits_for if isinstance(task, Explained) else ""
+                if reason not in ("", "None"):
+                    reasons.setdefault(reason, []).append(live.share.listed)
+        except SchedulerError:  # told by the next look
+            return
+        waits = {reason: ", ".join(blocks) for reason, blocks in reasons.items()}
+        for reason, blocks in waits.items():
+            if reason not in self._waits:
+                self._say(f"in the queue: block {blocks}: {reason} (Ctrl-C takes out what waits)")
+        self._waits = waits
+
     def _bear(self, error: SchedulerError) -> None:
         """A controller that does not answer for a while stops nothing."""
         if not self._away_since:
@@ -251,6 +281,8 @@ class QueueFleet:
             return InterruptedRunError(f"run {run_id} was interrupted, {progress}", resumes)
         log = self._host.mirror(self._home).log(run_id)
         text = log.read_bytes()[live.offset :].decode("utf-8", "replace") if log.exists() else ""
+        if not text and status == 0:
+            return InterruptedRunError(f"{what}: it was taken out of the queue", resumes)
         if not text:
             place = self._host.home(self._home).path
             return SchedulerError(

@@ -147,6 +147,12 @@ class Task:
         state = self.host.scheduler.task(self.name)
         return state is not None and state.waits
 
+    @property
+    def waits_for(self) -> str:
+        """Why it has no node, in Slurm's word: squeue(1), JOB REASON CODES; "" where it has."""
+        state = self.host.scheduler.task(self.name)
+        return state.reason.replace("_", " ") if state is not None and state.waits else ""
+
     def interrupt(self) -> None:
         """Ask it to mark its boot and end, and not to queue itself again."""
         self.host.write(self.stop, b"\n")

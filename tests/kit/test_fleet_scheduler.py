@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from kit.engine.hub_token import TOKEN_NAMES
 from kit.hosts.host import Done
 from kit.hosts.local import LocalHost
+from kit.slurm.cluster_host import SlurmHost, Task
 from kit.slurm.scheduler import Scheduler
+from kit.slurm.site import SlurmSite
 from records.errors import SchedulerError
 
 SHOWN = "JobId=2 ArrayJobId=1 ArrayTaskId=1 JobState={} Reason=None ExitCode=0:0\n"
@@ -124,3 +127,30 @@ def test_a_task_is_ended_as_its_state_wants(state: str, words: tuple[str, ...] |
     login = Login([Done(0, SHOWN.format(state), ""), Done(0, "", "")])
     Scheduler(login, 10).end("1_1")
     assert (login.asked[1:] or [None]) == [words]
+
+
+@pytest.mark.parametrize(("state", "said"), [("PENDING", "None"), ("RUNNING", "")])
+def test_a_task_says_why_it_waits(state: str, said: str) -> None:
+    login = Login([Done(0, SHOWN.format(state), "")])
+    host = SlurmHost(login, SlurmSite(), "slurm/login")
+    assert Task(host, "1_1", Path("/none")).waits_for == said
+
+
+def test_a_note_names_the_array_so_that_no_number_of_another_job_is_taken_for_it() -> None:
+    class Noted(Login):
+        def read(self, path: Path, offset: int = 0) -> bytes:
+            return b"kit-0a1b2c3d_1\n"
+
+    found = Noted([Done(0, "1\n", ""), Done(0, SHOWN.format("RUNNING"), "")])
+    task = SlurmHost(found, SlurmSite(), "slurm/login").attach(Path("/none.pid"), "")
+    assert isinstance(task, Task)
+    assert task.name == "1_1"
+    unknown = Noted([Done(0, "", "")])
+    assert SlurmHost(unknown, SlurmSite(), "slurm/login").attach(Path("/none.pid"), "") is None
+
+
+def test_a_task_taken_out_before_it_had_a_node_is_no_task_any_more() -> None:
+    # Slurm 22.05 gives it the number NO_VAL.
+    line = SHOWN.format("CANCELLED").replace("TaskId=1", "TaskId=4294967294")
+    host = SlurmHost(Login([Done(0, line, "")]), SlurmSite(), "slurm/login")
+    assert Task(host, "1_1", Path("/none")).exit_status() == 0
