@@ -166,9 +166,22 @@ class QueueFleet:
         return bool(self._live)
 
     def cancel(self) -> None:
-        """Stop every task that runs in order; take those that wait out of the queue."""
+        """Stop every task that runs in order; take those that wait out of the queue.
+
+        SchedulerError, once all were asked, where some could not be told.
+        """
+        errors = []
         for live in self._live:
-            live.running.interrupt()
+            try:
+                live.running.interrupt()
+            except SchedulerError as error:
+                errors.append(error)
+        if errors:
+            raise SchedulerError(
+                f"{len(errors)} of {len(self._live)} tasks could not be told to stop and go on: "
+                f"{errors[0].message}",
+                f"once it answers: kit stop --all {spoken(self._host.name)}",
+            )
 
     def fetch(self, outcome: Outcome) -> Reproduced:
         """From where the tasks left them."""
@@ -202,7 +215,15 @@ class QueueFleet:
             now = datetime.datetime.now(datetime.timezone.utc)
             run_id = part.old.run_id if part.old else new_run_id(self._plan, now)
             wanted.append(Wanted(part.block, run_id))
-        submitted = self._queue.submit(wanted)
+        try:
+            submitted = self._queue.submit(wanted)
+        except KeyboardInterrupt:
+            where = spoken(self._host.name)
+            self._say(
+                "interrupted while submitting: what the queue took in goes on; the same command "
+                f"attaches to it, kit stop --all {where} ends it"
+            )
+            raise
         for part, (job, running) in zip(todo, submitted, strict=True):
             self._say(f"[block {part.block}] run {job.run_id}")
             self._watch(part.block, job, running)
