@@ -72,10 +72,10 @@ lint: $(DEV_READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Those that boot engines and daemons have the machine to themselves; the rest shares it.
+# Those that boot engines and daemons, which mostly wait, are kept from those that compute.
 test: lint
 	$(BIN)/pytest -n auto --dist loadfile --ignore tests/e2e
-	$(BIN)/pytest tests/e2e
+	$(BIN)/pytest -n auto --dist loadfile tests/e2e
 
 bench: $(DEV_READY)
 	$(BIN)/python -m tests.bench.bench_records

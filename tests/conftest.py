@@ -1,4 +1,4 @@
-"""A tiny wheel, made on the spot, for the tests that install something for real."""
+"""What all tests share: Ctrl-C as a terminal has it, and a tiny wheel made on the spot."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import csv
 import hashlib
 import io
+import signal
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +14,12 @@ from pathlib import Path
 import pytest
 
 TinyWheel = Callable[..., Path]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Workers of pytest-xdist ignore SIGINT, and so would all that they start: no Ctrl-C."""
+    if hasattr(config, "workerinput"):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
