@@ -56,9 +56,9 @@ def parse_tasks(text: str) -> dict[str, TaskState]:
     """Every task by its name, `12_3`; a job that is no array by its number."""
     found = {}
     for line in text.splitlines():
-        words = dict(_WORD.findall(line))
-        if not words:
+        if not line.startswith("JobId="):  # what a site's own wrapper says beside it
             continue
+        words = dict(_WORD.findall(line))
         status, colon, signal = words.get("ExitCode", "").partition(":")
         if "JobState" not in words or not colon:
             raise FormatError(f"scontrol show job says {line[:120]!r}, without state or exit code")

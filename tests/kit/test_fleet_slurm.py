@@ -103,6 +103,11 @@ def test_an_array_is_listed_and_read_back(numbers: set[int]) -> None:
     assert set(parse_tasks(line)) == {f"9_{number}" for number in numbers}
 
 
+def test_what_a_sites_wrapper_says_is_no_task() -> None:
+    noise = "WARNING: maintenance on Friday, see JobId=none\n"
+    assert parse_tasks(noise + SHOWN) == parse_tasks(SHOWN)
+
+
 def test_states_as_slurm_tells_them() -> None:
     tasks = parse_tasks(SHOWN)
     assert set(tasks) == {"1_1", "1_2", "1_3", "1_5", "1_6", "1_7", "4"}
