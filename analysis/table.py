@@ -23,7 +23,7 @@ MISSING = "-"
 _FORMULA = ("=", "+", "-", "@")
 
 # Source: the ten special characters of LaTeX ("LaTeX2e: An unofficial reference manual", 2.1).
-_TEX = {
+TEX_SPECIAL = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
     "%": r"\%",
@@ -178,7 +178,7 @@ RENDERERS: tuple[tuple[str, Callable[[Table], str]], ...] = (
 
 
 def _tex_row(cells: Sequence[str]) -> str:
-    escaped = ("".join(_TEX.get(ch, ch) for ch in _one_line(cell)) for cell in cells)
+    escaped = ("".join(TEX_SPECIAL.get(ch, ch) for ch in _one_line(cell)) for cell in cells)
     return " & ".join(escaped) + r" \\"
 
 

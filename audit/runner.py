@@ -146,8 +146,3 @@ def explain(code: str) -> tuple[Check, Code]:
     near = difflib.get_close_matches(code.upper(), known, n=1, cutoff=0.5)
     remedy = f"kit audit --explain {near[0]}" if near else "audit/CHECKS.md lists them"
     raise FormatError(f"no finding has the code {code!r}", remedy)
-
-
-def kind_of(finding: Finding) -> str:
-    """What an error of this code says of the records (audit.finding.Kind)."""
-    return explain(finding.code)[0].kind

@@ -61,11 +61,6 @@ def quantities_of(plan: Plan, threshold_ms: int | None = None) -> tuple[Quantity
     )
 
 
-def quantity_ids(plan: Plan, threshold_ms: int | None = None) -> tuple[str, ...]:
-    """Their ids, in order."""
-    return tuple(one.id for one in quantities_of(plan, threshold_ms))
-
-
 def client_error(
     quantity: Quantity, value: float, windows: Sequence[WindowMetrics], runs: Sequence[StudyRun]
 ) -> float:

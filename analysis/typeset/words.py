@@ -10,21 +10,11 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-# Source: the ten special characters of LaTeX ("LaTeX2e: An unofficial reference manual", 2.1), and
-# those that mean another character between quotes or in ligatures.
+from analysis.table import TEX_SPECIAL
+
+# And those that mean another character between quotes or in ligatures, or that a font lacks.
 _SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
+    **TEX_SPECIAL,
     "|": r"\textbar{}",
     '"': r"\textquotedbl{}",
     "'": r"\textquotesingle{}",
