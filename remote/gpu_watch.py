@@ -36,13 +36,17 @@ class GpuTrace:
 
 @dataclass(frozen=True, slots=True)
 class GpuFacts:
-    """What was seen. `pids_visible`: the engine's own pids are among those nvidia-smi lists."""
+    """What was seen; a count is -1 where the host does not show it.
+
+    Compute processes not of the engine are counted where the engine's own are among those that
+    nvidia-smi lists: elsewhere its pids are of another namespace.
+    """
 
     present: bool
     traces: tuple[GpuTrace, ...]
-    ecc_visible: bool
-    xid_visible: bool
-    pids_visible: bool
+    new_ecc_errors: int
+    new_xid_errors: int
+    foreign_processes: int
 
 
 class GpuWatch:
@@ -50,7 +54,7 @@ class GpuWatch:
 
     def __init__(self) -> None:
         self._samples: tuple[GpuSample, ...] = ()
-        self._facts = GpuFacts(False, (), False, False, False)
+        self._facts = GpuFacts(False, (), -1, -1, -1)
         self._summary = GpuSummary()
 
     def summary(self) -> GpuSummary:
@@ -72,19 +76,19 @@ class GpuWatch:
         listed, own = pids
         ecc = [ecc_errors(report) for report, _ in (before, after)]
         xid = [count for _, count in (before, after)]
-        visible = bool(listed & own)
-        self._facts = GpuFacts(
+        facts = GpuFacts(
             present=True,
             traces=traces(samples),
-            ecc_visible=None not in ecc,
-            xid_visible=None not in xid,
-            pids_visible=visible,
+            new_ecc_errors=_rise(ecc[0], ecc[1]),
+            new_xid_errors=_rise(xid[0], xid[1]),
+            foreign_processes=len(listed - own) if listed & own else -1,
         )
+        self._facts = facts
         self._summary = GpuSummary(
             throttle_reasons=sample.throttled(samples),
-            new_ecc_errors=_rise(ecc[0], ecc[1]),
-            xid_errors=_rise(xid[0], xid[1]),
-            foreign_processes=len(listed - own) if visible else 0,
+            new_ecc_errors=max(facts.new_ecc_errors, 0),
+            new_xid_errors=max(facts.new_xid_errors, 0),
+            foreign_processes=max(facts.foreign_processes, 0),
         )
 
 
@@ -167,7 +171,7 @@ def _count_xids(descriptor: int) -> int | None:
 
 
 def _rise(before: int | None, after: int | None) -> int:
-    return max(0, after - before) if before is not None and after is not None else 0
+    return max(0, after - before) if before is not None and after is not None else -1
 
 
 def _or_minus(value: int | None) -> int:

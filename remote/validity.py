@@ -37,7 +37,7 @@ class GpuSummary:
 
     throttle_reasons: tuple[str, ...] = ()
     new_ecc_errors: int = 0
-    xid_errors: int = 0
+    new_xid_errors: int = 0
     foreign_processes: int = 0
 
 
@@ -110,7 +110,7 @@ def _host_reasons(bounds: Bounds, seen: WindowEvidence) -> Iterator[str]:
         yield f"host-steal: {seen.steal_ppm} ppm of CPU time, bound {bounds.steal_ppm}"
     if seen.gpu.throttle_reasons:
         yield f"gpu-throttle: {', '.join(seen.gpu.throttle_reasons)}"
-    if seen.gpu.new_ecc_errors + seen.gpu.xid_errors > 0:
-        yield f"gpu-error: {seen.gpu.new_ecc_errors} ECC, {seen.gpu.xid_errors} Xid"
+    if seen.gpu.new_ecc_errors + seen.gpu.new_xid_errors > 0:
+        yield f"gpu-error: {seen.gpu.new_ecc_errors} ECC, {seen.gpu.new_xid_errors} Xid"
     if seen.gpu.foreign_processes:
         yield f"gpu-foreign: {seen.gpu.foreign_processes} compute processes not of the engine"

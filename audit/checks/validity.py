@@ -61,6 +61,8 @@ _DECIDABLE = (
     "calibration",
     "prefix-cache",
     "gpu-throttle",
+    "gpu-error",
+    "gpu-foreign",
 )
 
 # What a window of another client than the kit's is there to show (remote/validity.py).
@@ -153,9 +155,7 @@ def _beyond(
     hits = window.counters.prefix_cache_hits
     if hits > 0 and not _declares_prefix_cache(plan, scan, window):
         found["prefix-cache"] = f"{hits} tokens from an undeclared cache"
-    throttled = sorted(_reasons(window) & _THROTTLES)
-    if throttled:
-        found["gpu-throttle"] = ", ".join(throttled)
+    found.update(_gpu(window))
     report = window.report
     generated = window.counters.generation_tokens
     if report.completed == report.planned and generated not in (-1, count.tokens):
@@ -181,6 +181,25 @@ def _reasons(window: WindowEnded) -> set[str]:
         if isinstance(trace, dict)
         for reason in trace.get("reasons", ())
     }
+
+
+def _gpu(window: WindowEnded) -> Iterator[tuple[str, str]]:
+    throttled = sorted(_reasons(window) & _THROTTLES)
+    if throttled:
+        yield "gpu-throttle", ", ".join(throttled)
+    ecc, xid = (_counted(window, name) for name in ("new_ecc_errors", "new_xid_errors"))
+    if ecc + xid > 0:
+        yield "gpu-error", f"{ecc} ECC, {xid} Xid"
+    foreign = _counted(window, "foreign_processes")
+    if foreign:
+        yield "gpu-foreign", f"{foreign} compute processes not of the engine"
+
+
+def _counted(window: WindowEnded, name: str) -> int:
+    """A count of the GPU's facts; 0 where the host did not show it or the facts hold none."""
+    gpu = window.facts.get("gpu")
+    count = gpu.get(name) if isinstance(gpu, dict) else None
+    return count if isinstance(count, int) and count > 0 else 0
 
 
 def _client(bounds: Bounds, window: WindowEnded) -> Iterator[tuple[str, str]]:

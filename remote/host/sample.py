@@ -17,7 +17,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from records.errors import FormatError, HostUnfitError
-from remote.host import gpu, proc
+from remote.host import proc
 from remote.host.cpu import read_cpu_times
 from remote.host.facts import cgroup_file
 
@@ -169,11 +169,6 @@ class GpuSampler:
                 remedy="kit doctor",
             )
         return parse_samples(text)
-
-
-def gpu_sampler(path: Path, period_ms: int = 500) -> GpuSampler | None:
-    """A running sampler; None on a host without nvidia-smi."""
-    return GpuSampler(path, period_ms) if gpu.available() else None
 
 
 def parse_samples(text: str) -> tuple[GpuSample, ...]:

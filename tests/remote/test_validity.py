@@ -80,7 +80,7 @@ PROVOKED = [
     ("host-steal", replace(CLEAN, steal_ppm=20_001)),
     ("gpu-throttle", replace(CLEAN, gpu=GpuSummary(throttle_reasons=("SW Power Cap",)))),
     ("gpu-error", replace(CLEAN, gpu=GpuSummary(new_ecc_errors=1))),
-    ("gpu-error", replace(CLEAN, gpu=GpuSummary(xid_errors=1))),
+    ("gpu-error", replace(CLEAN, gpu=GpuSummary(new_xid_errors=1))),
     ("gpu-foreign", replace(CLEAN, gpu=GpuSummary(foreign_processes=1))),
 ]
 

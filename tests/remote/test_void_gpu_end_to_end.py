@@ -88,7 +88,10 @@ def test_what_a_gpu_did_voids_the_window(tmp_path: Path, played: str, rules: set
     seen = run(tmp_path, played)
     assert seen.rules == rules, seen.ended.void
     facts = seen.ended.facts["gpu"]
-    assert (facts["present"], facts["ecc_visible"], facts["pids_visible"]) == (True, True, True)
+    assert facts["present"]
+    assert bool(facts["new_ecc_errors"]) == bool(rules)
+    assert facts["foreign_processes"] == bool(rules)
+    assert facts["new_xid_errors"] in (0, -1)  # -1: a kernel log that this user may not read
     # In trouble nvidia-smi is of a version that does not know the question.
     want = {"quiet": ["8.9"], "trouble": [None]}[played]
     for event in (line.event for line in RunDirectory(tmp_path / "r").read()):

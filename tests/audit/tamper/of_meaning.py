@@ -319,9 +319,8 @@ def _pages_gone(repository: Repository) -> None:
     repository.cover_up(edit)
 
 
-def _throttled(value: Any) -> dict[str, Any]:
-    trace = {"reasons": ["software power cap"]}
-    return {**value, "gpu": {"traces": [trace]}}
+def _gpu_said(**facts: Any) -> Callable[[Any], Any]:
+    return lambda value: {**value, "gpu": facts}
 
 
 ALL = (
@@ -617,7 +616,19 @@ ALL = (
         covered_up(_window("steal_ppm", to=900_000)),
     ),
     Corruption(
-        "GPU throttling, window kept", "VOID01", covered_up(_window("facts", to=_throttled))
+        "GPU throttling, window kept",
+        "VOID01",
+        covered_up(_window("facts", to=_gpu_said(traces=[{"reasons": ["software power cap"]}]))),
+    ),
+    Corruption(
+        "a memory error of the GPU, window kept",
+        "VOID01",
+        covered_up(_window("facts", to=_gpu_said(new_ecc_errors=1, new_xid_errors=-1))),
+    ),
+    Corruption(
+        "another's process on the GPU, window kept",
+        "VOID01",
+        covered_up(_window("facts", to=_gpu_said(foreign_processes=1))),
     ),
     Corruption(
         "JIT in a window, window kept", "VOID01", covered_up(_window("jit_lines", to=["kernel"]))
