@@ -23,9 +23,9 @@ from kit.options import home, json_option, open_host
 from kit.output import print_json, print_table, say
 from kit.parts import Parts
 from kit.registry.resolve import resolve
-from kit.registry.tag import parse_tagged
+from kit.registry.tag import parse_registry, parse_tagged
 from records.decode import to_object
-from records.errors import UnresolvedImageError
+from records.errors import FormatError, UnresolvedImageError
 
 _lock_option = click.option(
     "--lock",
@@ -34,9 +34,19 @@ _lock_option = click.option(
     metavar="FILE",
     help=f"Another lock than images/{LOCK_NAME}.",
 )
+
+
+def _registry(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
+    try:
+        return parse_registry(text) if text else ""
+    except FormatError as error:
+        raise click.BadParameter(f"{error.message}; {error.remedy}") from error
+
+
 _mirror_option = click.option(
     "--mirror",
     default="",
+    callback=_registry,
     metavar="REGISTRY",
     help="Ask this registry instead; digests must be the same.",
 )

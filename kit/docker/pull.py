@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -26,6 +27,13 @@ from records.errors import DockerError, ImageMismatchError
 Say = Callable[[str], None]
 DEFAULT_SOCKET = "/var/run/docker.sock"
 _POLL_S = 0.5
+# The daemon's words, by Go's net, crypto/tls and net/http, for what waiting does not change; of a
+# refused connection only one to a registry: a daemon that is restarted refuses, too.
+_UNREACHABLE = (
+    r"lookup \S+.*: (no such host|.*name resolution|server misbehaving)",
+    r"dial tcp \S+ connect: (connection refused|network is unreachable|no route to host)",
+    r"x509: |server gave http response to https client",
+)
 _FINAL = (
     "not found",
     "manifest unknown",
@@ -120,12 +128,22 @@ def _until_pulled(choice: DockerChoice, once: Callable[[], str], say: Say) -> No
         problem = once()
         if not problem:
             return
-        if any(word in problem.lower() for word in _FINAL) or attempt == backoff.ATTEMPTS:
+        if is_final(problem) or attempt == backoff.ATTEMPTS:
             break
         seconds = backoff.FIRST_S * (1 << (attempt - 1))
         say(f"  {problem}; going on in {seconds:g} s")
         time.sleep(seconds)
     raise DockerError(f"pulling {choice.reference}: {problem}", _remedy(problem))
+
+
+def is_final(problem: str) -> bool:
+    """Whether the same pull again within seconds would end alike."""
+    text = problem.lower()
+    return any(word in text for word in _FINAL) or _is_unreachable(text)
+
+
+def _is_unreachable(text: str) -> bool:
+    return any(re.search(pattern, text) for pattern in _UNREACHABLE)
 
 
 def _messages(choice: DockerChoice) -> Iterator[dict[str, Any]]:
@@ -160,4 +178,6 @@ def _remedy(problem: str) -> str:
         return "docker login, or another registry with the same digest: --mirror HOST"
     if "unauthorized" in text or "denied" in text or "no basic auth" in text:
         return f"docker login, or set {credentials.USER} and {credentials.PASSWORD}"
+    if _is_unreachable(text):
+        return "check the host's network and the daemon's proxy (docker info); or: --mirror HOST"
     return "start the same command again: layers that are there are kept; or: --mirror HOST"

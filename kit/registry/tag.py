@@ -1,4 +1,4 @@
-"""Read `registry/repository:tag`: the one place where a tag comes in, to be turned into a digest.
+"""Read `registry/repository:tag`, the one place where a tag comes in, and names of registries.
 
 Invariant: what is returned went through the grammar of distribution/reference.
 """
@@ -21,3 +21,13 @@ def parse_tagged(text: str) -> tuple[str, str, str]:
         raise FormatError(f"not an image named by tag: {text!r}", "write registry/repository:tag")
     name = ImageRef.parse(f"{match['name']}@{_ANY}")
     return name.registry, name.repository, match["tag"]
+
+
+def parse_registry(text: str) -> str:
+    """A registry by itself. FormatError: to Docker, and to an image reference, this is none."""
+    try:
+        return ImageRef(text, "any", _ANY).registry
+    except FormatError as error:
+        raise FormatError(
+            f"not a registry: {text!r}", "write its host, as in host.example.org or host:5000"
+        ) from error

@@ -1,6 +1,7 @@
 """One GET, asked again within bounds: connection lost, body cut short, 5xx, 429 with Retry-After.
 
-Invariant: a body that is returned is whole as far as its length is known, and within its limit.
+Invariant: a body that is returned is whole as far as its length is known, and within its limit;
+what no waiting changes, kit/registry/unreachable.py, is told at once.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from kit.registry import backoff
+from kit.registry import backoff, unreachable
 from records.errors import RegistryBusyError, RegistryError
 
 _TIMEOUT_S = 30.0
@@ -42,7 +43,8 @@ class Transfer:
         limit_bytes: int,
         size_bytes: int | None = None,
     ) -> Answer:
-        """The answer. RegistryBusyError: 429 to the end; RegistryError: no whole body to the end.
+        """The answer. RegistryBusyError: 429 to the end; RegistryError: no way there, or no whole
+        body to the end.
 
         `size_bytes`: what a 200 must carry; `what` names the thing in messages.
         """
@@ -50,7 +52,10 @@ class Transfer:
             retry_after, busy = "", False
             try:
                 answer = self._once(url, headers, what, limit_bytes)
-            except httpx.TransportError as failure:
+            except (httpx.RequestError, UnicodeError) as failure:
+                final = unreachable.reason(failure)
+                if final is not None:
+                    raise RegistryError(f"{what}: {final[0]}", final[1]) from failure
                 problem = f"{type(failure).__name__}: {failure}"
             else:
                 if answer.status == 429 or answer.status >= 500:
