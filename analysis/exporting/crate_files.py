@@ -21,8 +21,8 @@ from analysis.exporting.ro_crate import (
     plan_path,
 )
 from analysis.reading import Run
+from analysis.whole import STAGE_NAME, whole_directory, whole_file
 from records.digest import Digest
-from records.durable import scratch_of
 from records.errors import ExportError
 from records.run_directory import RunDirectory
 from records.seal import SEAL_NAME, File
@@ -37,7 +37,8 @@ def write_crate(
 ) -> tuple[Path, int]:
     """Write the crate to `out`, an archive where the name ends in .zip; the path, how many files.
 
-    ExportError: a run is open, is not what its seal says, or `out` holds something already.
+    ExportError: a run is open, is not what its seal says, or `out` holds something already or
+    cannot be written. DiskFullError: no space; nothing is left of the crate.
     """
     ordered = sorted(runs, key=lambda one: one[1].run_id)
     crated = [_crated(directory, run) for directory, run in ordered]
@@ -51,7 +52,8 @@ def write_crate(
     _require_free(out)
     names = sorted(made.keys() | copied.keys())
     if out.suffix == ".zip":
-        _write_archive(out, names, made, copied)
+        with whole_file(out) as fresh:
+            _fill(fresh, names, made, copied)
     else:
         _write_directory(out, names, made, copied)
     return out, len(names)
@@ -77,7 +79,7 @@ def _file(path: Path) -> File:
 
 
 def _require_free(out: Path) -> None:
-    if out.is_dir() and out.suffix != ".zip" and not any(out.iterdir()):
+    if out.is_dir() and out.suffix != ".zip" and all(p.name == STAGE_NAME for p in out.iterdir()):
         return
     if out.exists():
         raise ExportError(f"{out} is there already", "name a new one, or remove it first")
@@ -86,26 +88,15 @@ def _require_free(out: Path) -> None:
 def _write_directory(
     out: Path, names: list[str], made: dict[str, bytes], copied: dict[str, Path]
 ) -> None:
-    for name in names:
-        target = out / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if name in made:
-            target.write_bytes(made[name])
-        else:
-            shutil.copyfile(copied[name], target)
-
-
-def _write_archive(
-    out: Path, names: list[str], made: dict[str, bytes], copied: dict[str, Path]
-) -> None:
-    out.parent.mkdir(parents=True, exist_ok=True)
-    # In one step to its name: what was cut off would pass for a crate and bar the next one.
-    fresh = scratch_of(out)
-    try:
-        _fill(fresh, names, made, copied)
-        fresh.rename(out)
-    finally:
-        fresh.unlink(missing_ok=True)
+    tops = sorted({name.split("/")[0] for name in names} - {METADATA_NAME})
+    with whole_directory(out, [*tops, METADATA_NAME]) as fresh:
+        for name in names:
+            target = fresh / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if name in made:
+                target.write_bytes(made[name])
+            else:
+                shutil.copyfile(copied[name], target)
 
 
 def _fill(out: Path, names: list[str], made: dict[str, bytes], copied: dict[str, Path]) -> None:

@@ -1,7 +1,7 @@
 """The exported tables as Parquet or CSV files, written batch by batch.
 
 Invariant: memory does not grow with the number of chunks; the same version of Arrow writes the
-same bytes.
+same bytes. about.json tells of every table beside it, and nothing that is no export is replaced.
 """
 
 from __future__ import annotations
@@ -21,8 +21,12 @@ from analysis.exporting.tables import CHUNKS, REQUESTS, SCHEMA_VERSION, WINDOWS,
 from analysis.frames import require_one_kind
 from analysis.reading import Run
 from analysis.tables import SYNTHETIC
+from analysis.whole import whole_directory
+from records.errors import ExportError
 
 Form = Literal["parquet", "csv"]
+FORMS: tuple[Form, ...] = ("parquet", "csv")
+ABOUT_NAME = "about.json"
 _BATCHES: tuple[tuple[Export, Callable[[Sequence[Run]], Iterator[pa.Table]]], ...] = (
     (WINDOWS, window_batches),
     (REQUESTS, request_batches),
@@ -34,19 +38,48 @@ def write_tables(runs: Sequence[Run], seals: dict[str, str], out: Path, form: Fo
     """Write windows, requests, chunks and about.json to `out`; their paths.
 
     `seals`: the digest of each run's seal; a run that is still open has none. FormatError when
-    synthetic and real runs are mixed.
+    synthetic and real runs are mixed. ExportError: `out` cannot be written, holds files of these
+    names that are no export, or the tables of other runs in another form. DiskFullError: no space;
+    an export that was there is as it was.
     """
     require_one_kind(runs)
-    out.mkdir(parents=True, exist_ok=True)
     about = about_runs(runs, seals)
+    told = (json.dumps(about, indent=2, ensure_ascii=False) + "\n").encode()
+    _require_replaceable(out, form, told)
     write = _write_parquet if form == "parquet" else _write_csv
-    paths = []
-    for table, batches in _BATCHES:
-        paths.append(out / f"{table.name}.{form}")
-        write(table, batches(runs), paths[-1], about)
-    paths.append(out / "about.json")
-    paths[-1].write_text(json.dumps(about, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return paths
+    names = [*_names(form), ABOUT_NAME]
+    with whole_directory(out, names) as fresh:
+        for table, batches in _BATCHES:
+            write(table, batches(runs), fresh / f"{table.name}.{form}", about)
+        (fresh / ABOUT_NAME).write_bytes(told)
+    return [out / name for name in names]
+
+
+def _names(form: Form) -> list[str]:
+    return [f"{table.name}.{form}" for table, _ in _BATCHES]
+
+
+def _require_replaceable(out: Path, form: Form, told: bytes) -> None:
+    """ExportError where files would be lost, or told to be of runs that they are not of."""
+    mine = [name for name in (*_names(form), ABOUT_NAME) if (out / name).is_file()]
+    try:
+        before = (out / ABOUT_NAME).read_bytes() if ABOUT_NAME in mine else b""
+        exported = {"schema_version", "runs"} <= json.loads(before or b"{}").keys()
+    except (ValueError, AttributeError):
+        exported = False
+    if mine and not exported:
+        raise ExportError(
+            f"{out / mine[0]} is there, and no {ABOUT_NAME} tells that it is an export",
+            "name another directory with --out, or remove what is left of an export there",
+        )
+    others = [name for kind in FORMS if kind != form for name in _names(kind)]
+    kept = [name for name in others if (out / name).is_file()]
+    if kept and before != told:
+        raise ExportError(
+            f"{out / kept[0]} is of other runs, or of another version of the tables, and "
+            f"{ABOUT_NAME} would no longer tell of it",
+            "name another directory with --out, or remove that export",
+        )
 
 
 def about_runs(runs: Sequence[Run], seals: dict[str, str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import click
 from analysis.frames import require_one_kind
 from analysis.reading import Run, sealed_runs
 from analysis.streaming.large_run import read_run_in_batches
+from analysis.whole import whole_directory, write_whole
 from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import find_records, home, json_option
@@ -156,8 +157,7 @@ def in_toto(name: str, out: Path | None) -> None:
         click.echo(made.decode(), nl=False)
         return
     require_outside_records(out, here)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_bytes(made)
+    write_whole(out, made)
     _told([out], as_json=False)
 
 
@@ -185,9 +185,9 @@ def zenodo(names: tuple[str, ...], out: Path, as_json: bool) -> None:
         [run for _, run in runs],
         _seals(runs),
     )
-    out.mkdir(parents=True, exist_ok=True)
-    for name, data in made.items():
-        (out / name).write_bytes(data)
+    with whole_directory(out, list(made)) as fresh:
+        for name, data in made.items():
+            (fresh / name).write_bytes(data)
     _told([out / name for name in made], as_json)
 
 

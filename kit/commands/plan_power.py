@@ -25,6 +25,7 @@ from analysis.published import load_published
 from analysis.reading import read_run
 from analysis.statistics.planning import Design
 from analysis.table import Table, as_csv, as_object
+from analysis.whole import write_whole
 from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import DEFAULT_PLAN, find_plan, find_records, home, json_option
@@ -275,9 +276,9 @@ def _draw(plot: Path, sources: list[Source], design: Design) -> list[Path]:
     with heartbeat(say, "drawing"):
         figure = power_figure(sources, design)
         form = next(form for form in FORMS if plot.suffix == f".{form}")
-        plot.write_bytes(render(figure, form))
+        write_whole(plot, render(figure, form), "--plot")
         data = plot.with_suffix(".csv")
-        data.write_text(as_csv(figure.data), encoding="utf-8")
+        write_whole(data, as_csv(figure.data).encode(), "--plot")
     say(f"written: {plot}, {data}")
     return [plot, data]
 

@@ -21,13 +21,13 @@ from analysis.published import load_published
 from analysis.reading import Run
 from analysis.report.build import Material, build, strata
 from analysis.streaming.large_run import read_run_in_batches
+from analysis.whole import write_whole
 from kit.commands.named_runs import named_runs, sealed_here
 from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import home, json_option
 from kit.output import print_json, say
 from kit.outside_records import require_outside_records
-from records.durable import scratch_of
 from records.errors import FormatError, ToolMissingError, UnknownRunError
 from records.run_directory import RunDirectory
 
@@ -89,27 +89,14 @@ def command(names: tuple[str, ...], out: str | None, show: bool, as_json: bool) 
     from analysis.report.page import page  # the template engine is this verb's alone
 
     target = Path(out) if out else here.out / ("demo/report.html" if synthetic else "report.html")
-    target.parent.mkdir(parents=True, exist_ok=True)
     data = page(report)
-    _write(target, data)
+    write_whole(target, data)
     if as_json:
         print_json({"file": str(target), "bytes": len(data), "runs": [run.run_id for run in runs]})
     else:
         say(f"written: {target} ({len(data) / 1000:.0f} kB)")
     if show:
         webbrowser.open(target.absolute().as_uri())
-
-
-def _write(target: Path, data: bytes) -> None:
-    if target.exists() and not target.is_file():
-        target.write_bytes(data)  # /dev/stdout, say; of a directory the system refuses it
-        return
-    fresh = scratch_of(target)
-    try:  # a disk that fills up leaves the page of before
-        fresh.write_bytes(data)
-        fresh.replace(target)
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def _sealed(here: Home, names: Sequence[str]) -> list[RunDirectory]:
