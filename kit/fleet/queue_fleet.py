@@ -1,7 +1,8 @@
 """A plan on machines that a scheduler gives: a run for each block, through a queue.
 
-Invariant: a block under way is attached to, never submitted a second time; the runs are those of
-one plan, and what a task recorded before it was stopped is gone on with by whichever task is next.
+Invariant: a block under way is attached to, never submitted a second time, also where two kits ask
+at once; the runs are those of one plan, and what a task recorded before it was stopped is gone on
+with by whichever task is next.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Protocol, runtime_checkable
 
 from kit.fleet.address import spoken
 from kit.fleet.carry_out import failed, tell
+from kit.fleet.sole_submitter import sole_submitter
 from kit.fleet.study import Part, parts
 from kit.home import Home
 from kit.hosts.host import Host, Running
@@ -130,6 +132,14 @@ class QueueFleet:
 
     def submit(self) -> None:
         """Attach to blocks under way; submit the others at once."""
+        lock = self._host.mirror(self._home).jobs / f"{self._plan.digest.hex[:16]}.lock"
+        with sole_submitter(lock, self._say):
+            todo = self._not_under_way()
+            if todo:
+                self._submit(todo)
+
+    def _not_under_way(self) -> list[Part]:
+        """What is left to submit, once blocks under way or sealed are seen to."""
         todo: list[Part] = []
         for part in self._parts():
             label = f"[block {part.block}]"
@@ -146,8 +156,7 @@ class QueueFleet:
                 self._watch(part.block, part.old, running)
             else:
                 todo.append(Part(part.block) if self._new else part)
-        if todo:
-            self._submit(todo)
+        return todo
 
     def poll(self) -> tuple[Outcome, ...]:
         """Say what the journals have gained; which tasks have ended."""
