@@ -15,12 +15,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.spreadsheet import inert
 from records.limits import printable
 
 MISSING = "-"
-
-# A spreadsheet takes such a cell for a formula. Source: OWASP, "CSV Injection".
-_FORMULA = ("=", "+", "-", "@")
 
 # Source: the ten special characters of LaTeX ("LaTeX2e: An unofficial reference manual", 2.1).
 TEX_SPECIAL = {
@@ -194,7 +192,7 @@ def _csv(cell: str, column: Column) -> str:
     if cell == MISSING:
         return ""
     text = _one_line(cell)
-    return f"'{text}" if not column.numeric and text.startswith(_FORMULA) else text
+    return text if column.numeric else inert(text)
 
 
 def _one_line(text: str) -> str:

@@ -2,6 +2,7 @@
 
 Invariant: memory does not grow with the number of chunks; the same version of Arrow writes the
 same bytes. about.json tells of every table beside it, and nothing that is no export is replaced.
+Parquet holds texts as the records do; in CSV none begins a formula or steers a terminal.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from analysis.exporting.rows import chunk_batches, request_batches, schema_of, w
 from analysis.exporting.tables import CHUNKS, REQUESTS, SCHEMA_VERSION, WINDOWS, Export
 from analysis.frames import require_one_kind
 from analysis.reading import Run
+from analysis.spreadsheet import inert
 from analysis.tables import SYNTHETIC
 from analysis.whole import whole_directory
 from records.errors import ExportError
@@ -135,7 +137,11 @@ def _in_csv(kind: pa.DataType) -> pa.DataType:
     return pa.string() if pa.types.is_list(kind) else kind
 
 
-def _flattened(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if not pa.types.is_list(column.type):
+def _flattened(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    if pa.types.is_list(column.type):
+        return pc.binary_join(pc.cast(column, pa.list_(pa.string())), " ")
+    if not pa.types.is_string(column.type):
         return column
-    return pc.binary_join(pc.cast(column, pa.list_(pa.string())), " ")
+    coded = column.combine_chunks().dictionary_encode()  # a column holds few different texts
+    texts = pa.array([inert(text) for text in coded.dictionary.to_pylist()], pa.string())
+    return pa.DictionaryArray.from_arrays(coded.indices, texts).dictionary_decode()

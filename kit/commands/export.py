@@ -71,7 +71,10 @@ def parquet(names: tuple[str, ...], out: Path, as_json: bool) -> None:
 @_out_option("DIR")
 @json_option
 def csv(names: tuple[str, ...], out: Path, as_json: bool) -> None:
-    """The same tables as CSV.
+    """The same tables as CSV, for spreadsheets: what would begin a formula there does not.
+
+    Such a text has an apostrophe before it; analysis/exporting/TABLES.md tells how to undo that.
+    For exact texts take Parquet.
 
     \b
     Example:

@@ -18,6 +18,7 @@ from analysis.exporting.rows import schema_of
 from analysis.exporting.table_files import write_tables
 from analysis.exporting.tables import EXPORTS, document
 from analysis.reading import Run, read_run
+from analysis.spreadsheet import inert
 from analysis.streaming import parquet_cache
 from analysis.streaming.large_run import read_run_in_batches
 from records.errors import FormatError
@@ -101,6 +102,36 @@ def test_csv_holds_what_parquet_does(out, table):
             for one in (got[field.name], column)
         )
         assert have == need, field.name
+
+
+def test_words_of_a_server_are_no_formula_in_csv_and_stay_as_they_are_in_parquet(tmp_path):
+    said = ['=HYPERLINK("http://x",A1)', "+1", "-1", "@x", "\t=1", "x;=1", "'", "a,b", "ok\x1b[2J"]
+
+    def hostile(event):
+        if not isinstance(event, WindowRequests):
+            return event
+        words = (said * 2)[event.requests[0].index :]
+        return replace(
+            event,
+            requests=tuple(
+                replace(request, finish_reason=word, error="")
+                for request, word in zip(event.requests, words, strict=False)
+            ),
+        )
+
+    plan = small_plan(blocks=1, requests=2 * len(said))
+    run = read_run(make_run(tmp_path / "run-1", plan, Shape(edit=hostile)))
+    for form in ("csv", "parquet"):
+        write_tables([run], {}, tmp_path / form, form)
+    exact = pl.read_parquet(tmp_path / "parquet" / "requests.parquet")["finish_reason"].to_list()
+    assert set(exact) == set(said)
+    file = tmp_path / "csv" / "requests.csv"
+    cells = pl.read_csv(file, infer_schema=False)["finish_reason"].to_list()
+    assert cells == [inert(text) for text in exact]
+    assert not any(cell.startswith(("=", "+", "-", "@", "\t")) for cell in cells)
+    assert b"\x1b" not in file.read_bytes()
+    # Numbers stay numbers.
+    assert pl.read_csv(file)["sent_ns"].dtype == pl.Int64
 
 
 def test_chunks_are_those_of_the_records(run, out):
