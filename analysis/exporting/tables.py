@@ -187,7 +187,7 @@ def document() -> str:
         "an apostrophe, with or without blanks before it, an apostrophe stands in front, and",
         "control and invisible characters are shown by their codes (`\\x1b`). Numbers are as they",
         "are. To undo the apostrophes take one from the beginning of each part between `;`; the",
-        "codes are undone by nothing: machines read Parquet. `kit analyze` writes CSV the same way.",
+        "codes are undone by nothing: machines read Parquet. The CSV of `kit analyze` is the same.",
         "",
         "The files take their names once all of them are on disk, `about.json` last. A directory",
         "that holds an export of the same runs in the other form may be named again.",
