@@ -190,6 +190,7 @@ class Slurm:
             "MailProg=/bin/true",
             "KillWait=10",
             "MinJobAge=300",
+            "MaxArraySize=4",  # no task has a higher number than 3
             "SlurmdTimeout=5",
             "ReturnToService=2",
             "SlurmdParameters=config_overrides",

@@ -51,10 +51,16 @@ _AWAY_S = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A block to submit: the run it is, new or begun before."""
+    """A block to submit: the run it is, new or `begun` before."""
 
     block: int
     run_id: str
+    begun: Job | None = None
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """What the run carries out: a run of several blocks is gone on with as it was begun."""
+        return self.begun.blocks if self.begun else (self.block,)
 
 
 class Queue(Protocol):
@@ -223,7 +229,7 @@ class QueueFleet:
                 require_intact(RunDirectory(here.run(part.old.run_id)).events)
             now = datetime.datetime.now(datetime.timezone.utc)
             run_id = part.old.run_id if part.old else new_run_id(self._plan, now)
-            wanted.append(Wanted(part.block, run_id))
+            wanted.append(Wanted(part.block, run_id, part.old))
         try:
             submitted = self._queue.submit(wanted)
         except KeyboardInterrupt:

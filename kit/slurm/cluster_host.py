@@ -160,10 +160,12 @@ class Task:
 
 
 def task_note(note: Path) -> Path:
-    """Beside the note of a process, the one of a task: `kit-0a1b2c3d_3`; formerly `12_3`."""
+    """Beside a run's job and the note of its process, that of a task: `kit-0a1b2c3d_3` (or `12_3`,
+    as kits once wrote it).
+    """
     return note.with_suffix(".slurm")
 
 
 def stop_note(note: Path) -> Path:
-    """The file that tells a task to end."""
+    """Likewise the file that tells a task to end."""
     return note.with_suffix(".stop")

@@ -118,7 +118,7 @@ def _remedy(said: str) -> str:
     if "feature" in lower:
         return 'its features below [constraint] in slurm.toml; sinfo -o "%P %f" lists them'
     if "array" in lower:
-        return "fewer or lower ones: --blocks 1,2; scontrol show config tells MaxArraySize"
+        return "fewer at once: --blocks 1,2; scontrol show config tells MaxArraySize"
     if "option" in lower:
         return "options in slurm.toml; sbatch --help lists what it takes"
     return "sinfo tells what there is"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit.docker.choice import DockerChoice
@@ -19,7 +19,8 @@ from kit.fleet.queue_fleet import Wanted, require_same_runtime
 from kit.home import Home
 from kit.hosts.host import Running
 from kit.planning import prompt_files
-from kit.run.launch import Say, bring_harness, build_harness, make_job, read_job
+from kit.run.campaign import Share
+from kit.run.launch import Say, bring_harness, build_harness, make_job
 from kit.slurm import apptainer
 from kit.slurm.cluster_host import SlurmHost, Task, stop_note, task_note
 from kit.slurm.submission import gpus, sbatch_argv, script
@@ -32,111 +33,94 @@ from records.plan import Plan
 from records.slurm_array import SlurmArray, SlurmTask
 
 
+@dataclass(frozen=True, slots=True)
 class SlurmQueue:
     """One cluster for one plan. `docker`: the image, to run as a file of Apptainer."""
 
-    def __init__(
-        self, home: Home, host: SlurmHost, plan: Plan, docker: DockerChoice | None, say: Say
-    ) -> None:
-        self._home = home
-        self._host = host
-        self._plan = plan
-        self._docker = docker
-        self._say = say
+    home: Home
+    host: SlurmHost
+    plan: Plan
+    docker: DockerChoice | None
+    say: Say
 
     @property
     def period_s(self) -> float:
         """As often as the site wants its controller asked, and the shared storage looked at."""
-        return float(self._host.site.poll_s)
+        return float(self.host.site.poll_s)
 
     def submit(self, wanted: Sequence[Wanted]) -> list[tuple[Job, Running]]:
-        """One array job. SchedulerError, ProvisionError."""
-        there = self._host.home(self._home)
-        engine_setup.require_locked(self._home, self._plan)
-        self._host.scheduler.require()
-        archive, digest = build_harness(self._home)
-        harness = bring_harness(self._home, self._host, archive)
-        self._say(f"harness {digest}")
+        """One array job, its tasks numbered from 1 on. SchedulerError, ProvisionError."""
+        engine_setup.require_locked(self.home, self.plan)
+        self.host.scheduler.require()
+        archive, digest = build_harness(self.home)
+        harness = bring_harness(self.home, self.host, archive)
+        self.say(f"harness {digest}")
         setup = self._engine(harness, digest)
-        made = [self._job(one, setup) for one in wanted]
-        numbers = [one.block for one in wanted]
-        tasks = {}
-        for number, job in zip(numbers, made, strict=True):
-            stop = stop_note(_note(there, job.run_id))
-            tasks[str(number)] = SlurmTask(
-                str(there.job(job.run_id)), str(there.log(job.run_id)), str(stop)
-            )
-        notes = {
-            number: task_note(_note(there, j.run_id))
-            for number, j in zip(numbers, made, strict=True)
-        }
-        array = self._array(notes, tasks, harness)
-        running: list[tuple[Job, Running]] = []
-        for number, job in zip(numbers, made, strict=True):
-            stop = stop_note(_note(there, job.run_id))
-            running.append((job, Task(self._host, f"{array}_{number}", stop)))
-        return running
+        jobs = [self._job(one, setup) for one in wanted]
+        tasks = {str(number): self._task(job) for number, job in enumerate(jobs, 1)}
+        array = self._array(tasks, harness)
+        blocks = Share(self.host.name, tuple(one.block for one in wanted)).listed
+        what = f"{gpus(self.plan)} GPU each" if gpus(self.plan) else "no GPU"
+        self.say(
+            f"Slurm job {array}: blocks {blocks} as its tasks 1-{len(tasks)}, a node and {what}; "
+            "it goes on if this ends"
+        )
+        running = (Task(self.host, f"{array}_{n}", Path(task.stop)) for n, task in tasks.items())
+        return list(zip(jobs, running, strict=True))
 
-    def _array(self, notes: dict[int, Path], tasks: dict[str, SlurmTask], harness: Path) -> str:
-        site, name = self._host.site, f"kit-{secrets.token_hex(4)}"
-        place = self._host.home(self._home).path / "slurm"
+    def _array(self, tasks: dict[str, SlurmTask], harness: Path) -> str:
+        """Its number. Block numbers may be higher than a cluster numbers the tasks of an array
+        (slurm.conf(5), MaxArraySize), so the tasks have numbers of their own.
+        """
+        site, name = self.host.site, f"kit-{secrets.token_hex(4)}"
+        place = self.host.home(self.home).path / "slurm"
         path = place / f"{name}.json"
         array = SlurmArray(tasks, site.scratch, site.notice_s)
-        self._host.write(path, canonical.encode(to_object(array)))
-        self._host.run(("rm", "-f", "--", *(task.stop for task in tasks.values())))
-        argv = sbatch_argv(site, self._plan, notes, name, place)
-        for block, note in notes.items():
-            self._host.write(note, f"{name}_{block}\n".encode())
-        number = self._submit(argv, script(self._host.python, harness, path), name)
-        what = f"{gpus(self._plan)} GPU each" if gpus(self._plan) else "no GPU"
-        self._say(
-            f"Slurm job {number}: {len(tasks)} tasks, a node and {what}; it goes on if this ends"
-        )
-        return number
+        self.host.write(path, canonical.encode(to_object(array)))
+        self.host.run(("rm", "-f", "--", *(task.stop for task in tasks.values())))
+        for number, task in tasks.items():
+            self.host.write(task_note(Path(task.job)), f"{name}_{number}\n".encode())
+        argv = sbatch_argv(site, self.plan, len(tasks), name, place)
+        return self._submit(argv, script(self.host.python, harness, path), name)
 
     def _submit(self, argv: Sequence[str], text: bytes, name: str) -> str:
         """Its number, also where sbatch took the job in and then failed: a socket timed out."""
         try:
-            return self._host.scheduler.submit(argv, text)
+            return self.host.scheduler.submit(argv, text)
         except SchedulerError as error:
             try:
-                number = self._host.scheduler.number(name)
+                number = self.host.scheduler.number(name)
             except SchedulerError:
                 raise error from None
             if not number:
                 raise
-            self._say(f"warning: {error.message}; it is in the queue all the same")
+            self.say(f"warning: {error.message}; it is in the queue all the same")
             return number
 
     def _engine(self, harness: Path, digest: Digest) -> EngineSetup:
-        if self._docker is None:
-            return engine_setup.set_up(
-                self._home, self._host, self._plan, harness, digest, self._say
-            )
-        if not self._host.site.container:
+        if self.docker is None:
+            return engine_setup.set_up(self.home, self.host, self.plan, harness, digest, self.say)
+        if not self.host.site.container:
             raise ProvisionError(
-                f"plan {self._plan.id} runs in an image, and the site names no way to",
+                f"plan {self.plan.id} runs in an image, and the site names no way to",
                 'container = "apptainer" in slurm.toml, or --runtime wheels',
             )
-        return apptainer.set_up(
-            self._home, self._host, self._plan, self._docker, harness, self._say
-        )
+        return apptainer.set_up(self.home, self.host, self.plan, self.docker, harness, self.say)
 
     def _job(self, one: Wanted, setup: EngineSetup) -> Job:
-        there, here = self._host.home(self._home), self._host.mirror(self._home)
+        there, here = self.host.home(self.home), self.host.mirror(self.home)
         path = here.job(one.run_id)
-        begun = read_job(path) if path.exists() else None
-        blocks = begun.blocks if begun else (one.block,)
-        job = make_job(self._home, self._host, self._plan, one.run_id, setup, blocks)
-        require_same_runtime(begun, job)
+        job = make_job(self.home, self.host, self.plan, one.run_id, setup, one.blocks)
+        require_same_runtime(one.begun, job)
         words = (p.replace(apptainer.SCRATCH_WORD, job.scratch) for p in job.engine.launcher)
         job = replace(job, engine=replace(job.engine, launcher=tuple(words)))
-        prompt_files.carry(self._home, self._host, job)
+        prompt_files.carry(self.home, self.host, job)
         path.write_bytes(canonical.encode(to_object(job)))
         if there != here:
-            self._host.put(path, there.job(one.run_id))
+            self.host.put(path, there.job(one.run_id))
         return job
 
-
-def _note(there: Home, run_id: str) -> Path:
-    return there.jobs / f"{run_id}.pid"
+    def _task(self, job: Job) -> SlurmTask:
+        there = self.host.home(self.home)
+        path = there.job(job.run_id)
+        return SlurmTask(str(path), str(there.log(job.run_id)), str(stop_note(path)))

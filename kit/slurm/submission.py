@@ -7,7 +7,7 @@ its node fails or is taken away. Options: sbatch(1).
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -21,14 +21,14 @@ _SIZES = ("--tensor-parallel-size", "-tp", "--pipeline-parallel-size", "-pp")
 
 
 def sbatch_argv(
-    site: SlurmSite, plan: Plan, numbers: Iterable[int], name: str, output: Path
+    site: SlurmSite, plan: Plan, tasks: int, name: str, output: Path
 ) -> tuple[str, ...]:
     """The command; the script comes by stdin. `output`: a directory for what no task took over."""
     words = [
         "sbatch",
         "--parsable",
         f"--job-name={name}",
-        f"--array={listed(numbers)}",
+        f"--array=1-{tasks}",
         "--nodes=1",
         "--ntasks=1",
         "--exclusive",  # whoever shares the node is in the measurement
@@ -73,17 +73,6 @@ def limit_minutes(site: SlurmSite, plan: Plan) -> int:
     """For one block: the plan's own estimate with room, in whole minutes."""
     cost = cost_of(replace(plan, blocks=1), Tariff(Decimal(0), 1000))
     return -(-(cost.seconds * site.time_factor + _MARGIN_S + site.notice_s) // 60)
-
-
-def listed(numbers: Iterable[int]) -> str:
-    """`1-3,5` for 1, 2, 3, 5."""
-    runs: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ",".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
 
 
 def _parallel(args: Sequence[str]) -> int:

@@ -7,14 +7,12 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kit.fleet.study import Part, parts
 from kit.home import Home
 from kit.planning.plan_file import load_plan
 from kit.slurm.site import SlurmSite, read_site
-from kit.slurm.submission import gpus, limit_minutes, listed, sbatch_argv, script
+from kit.slurm.submission import gpus, limit_minutes, sbatch_argv, script
 from kit.slurm.task_state import TaskState, parse_tasks
 from records.digest import Digest
 from records.errors import FormatError, PlanError
@@ -40,11 +38,11 @@ JobId=4 JobName=wrap JobState=COMPLETED Reason=None Requeue=1 Restarts=0 ExitCod
 
 
 def test_the_words_for_a_plan_on_gpus() -> None:
-    assert sbatch_argv(SITE, L4, (1, 2, 3, 12), "kit-0a", Path("/shared/slurm")) == (
+    assert sbatch_argv(SITE, L4, 4, "kit-0a", Path("/shared/slurm")) == (
         "sbatch",
         "--parsable",
         "--job-name=kit-0a",
-        "--array=1-3,12",
+        "--array=1-4",
         "--nodes=1",
         "--ntasks=1",
         "--exclusive",
@@ -63,13 +61,13 @@ def test_the_words_for_a_plan_on_gpus() -> None:
 
 
 def test_a_plan_without_gpu_asks_for_none() -> None:
-    words = sbatch_argv(SITE, DEMO, (1,), "kit-0a", Path("/s"))
+    words = sbatch_argv(SITE, DEMO, 1, "kit-0a", Path("/s"))
     assert not [word for word in words if word.startswith(("--gres", "--constraint"))]
 
 
 def test_a_site_without_such_gpus() -> None:
     with pytest.raises(PlanError, match=r"compute capability 8\.9"):
-        sbatch_argv(replace(SITE, constraint={"8.0": "a100"}), L4, (1,), "k", Path("/s"))
+        sbatch_argv(replace(SITE, constraint={"8.0": "a100"}), L4, 1, "k", Path("/s"))
     assert SlurmSite().features(Decimal("8.9")) == ""
 
 
@@ -95,12 +93,6 @@ def test_the_limit_holds_a_block_with_room() -> None:
 def test_the_script_makes_room_for_the_harness() -> None:
     text = script("/usr/bin/python3", Path("/a b/h.pyz"), Path("/s/kit-1.json"))
     assert text == b"#!/bin/sh\nexec /usr/bin/python3 -I -S '/a b/h.pyz' slurm /s/kit-1.json\n"
-
-
-@given(st.sets(st.integers(1, 60), min_size=1))
-def test_an_array_is_listed_and_read_back(numbers: set[int]) -> None:
-    line = f"JobId=9 ArrayJobId=9 ArrayTaskId={listed(numbers)} JobState=PENDING ExitCode=0:0\n"
-    assert set(parse_tasks(line)) == {f"9_{number}" for number in numbers}
 
 
 def test_what_a_sites_wrapper_says_is_no_task() -> None:
