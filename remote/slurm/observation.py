@@ -25,14 +25,14 @@ def observe(
     phase: str, salt: str, records: Path, environ: Mapping[str, str]
 ) -> SchedulerObserved | None:
     """The allocation that this process stands in; None where there is none."""
-    job = environ.get("SLURM_JOB_ID", "")
+    job = task_name(environ)
     if not job:
         return None
     source, found = ask(job)
     return SchedulerObserved(
         phase=phase,
         scheduler="slurm",
-        job=task_name(environ),
+        job=job,
         node=node_id(salt, environ),
         restarts=int(environ.get("SLURM_RESTART_COUNT") or 0),
         source=source,
@@ -47,7 +47,10 @@ def observe(
 
 
 def task_name(environ: Mapping[str, str]) -> str:
-    """`12_3` for a task of an array, otherwise the job's number."""
+    """`12_3` for a task of an array, otherwise the job's number; "" outside Slurm.
+
+    The number alone would not do: that of an array's last task is the array's, and means all tasks.
+    """
     array, task = environ.get("SLURM_ARRAY_JOB_ID"), environ.get("SLURM_ARRAY_TASK_ID")
     return f"{array}_{task}" if array and task else environ.get("SLURM_JOB_ID", "")
 
@@ -59,11 +62,9 @@ def node_id(salt: str, environ: Mapping[str, str]) -> str:
 
 def show_job(job: str) -> dict[str, str]:
     """What scontrol shows of a job; nothing where it cannot be asked."""
-    text = answer(("scontrol", "show", "job", "-o", job))
-    try:
-        return report.parse_show_job(text.splitlines()[0]) if text else {}
-    except FormatError:
-        return {}
+    lines = answer(("scontrol", "show", "job", "-o", job)).splitlines()
+    shown = next((line for line in lines if line.startswith("JobId=")), "")
+    return report.parse_show_job(shown) if shown else {}
 
 
 def ask(job: str) -> tuple[str, list[dict[str, str]]]:
@@ -73,8 +74,12 @@ def ask(job: str) -> tuple[str, list[dict[str, str]]]:
     """
     fields = ",".join(("JobID", *report.SACCT_FIELDS))
     text = answer(("sacct", "-j", job, "--parsable2", "--noheader", f"--format={fields}"))
-    if text:
-        return "sacct", report.parse_sacct(text)
+    try:
+        steps = report.parse_sacct(text)
+    except FormatError:  # of a form that this kit does not know: no reason to end a measurement
+        steps = []
+    if steps:
+        return "sacct", steps
     shown = show_job(job)
     return ("scontrol", [report.figures(shown)]) if shown else ("none", [])
 
@@ -83,7 +88,7 @@ def answer(argv: Sequence[str]) -> str:
     """What a command of Slurm prints; "" where it is not there, refuses or does not answer."""
     try:
         done = subprocess.run(
-            list(argv), capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+            list(argv), capture_output=True, errors="replace", timeout=_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

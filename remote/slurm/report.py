@@ -66,10 +66,13 @@ def figures(job: dict[str, str]) -> dict[str, str]:
 def parse_sacct(text: str) -> list[dict[str, str]]:
     """Lines of `sacct --parsable2 --noheader --format=JobID,<SACCT_FIELDS>`, a step each.
 
-    The job's own number is dropped from a step's name: ".batch", or "" for the job itself.
+    The job's own number is dropped from a step's name: ".batch", or "" for the job itself. What a
+    site's own wrapper says beside it begins with no number, and is passed over.
     """
     steps = []
     for line in text.splitlines():
+        if not line[:1].isdecimal():
+            continue
         name, *values = line.split("|")
         if len(values) != len(SACCT_FIELDS):
             raise FormatError(f"sacct says {line[:80]!r}, not {len(SACCT_FIELDS) + 1} fields")

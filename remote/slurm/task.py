@@ -21,7 +21,7 @@ from records.job import EngineOnHost, Job
 from records.slurm_array import SlurmArray, SlurmTask
 from remote import run
 from remote.slurm import fitness, report, shared_disk
-from remote.slurm.observation import answer, node_id, show_job
+from remote.slurm.observation import answer, node_id, show_job, task_name
 
 # Slurm may send its signal up to 60 s early (sbatch(1), --signal).
 _EARLY_S = 90
@@ -54,8 +54,8 @@ def carry_out(
     """Run the task's job here by `run_job`. InterruptedRunError: Slurm, or somebody, stopped it."""
     if Path(task.stop).exists():
         raise InterruptedRunError("stopped before it had begun", "the same command goes on")
-    began, job_id = time.monotonic(), environ.get("SLURM_JOB_ID", "")
-    left_s = time_left_s(show_job(job_id))
+    began, name = time.monotonic(), task_name(environ)
+    left_s = time_left_s(show_job(name))
     shared = from_object(Job, canonical.decode(Path(task.job).read_bytes()))
     fitness.require_fit(shared.plan.requirements)
     job = placed(shared, scratch_of(array.scratch, environ), environ)
@@ -73,8 +73,8 @@ def carry_out(
         # block that no limit of this site holds is given up at last.
         again = int(environ.get("SLURM_RESTART_COUNT") or 0) < _RESTARTS
         if at_limit and again and not Path(task.stop).exists():
-            print("the time limit is near: queued again", file=sys.stderr, flush=True)
-            answer(("scontrol", "requeue", job_id))
+            print("the time limit is near: asking to be queued again", file=sys.stderr, flush=True)
+            answer(("scontrol", "requeue", name))
         raise
     finally:
         shutil.rmtree(job.scratch, ignore_errors=True)  # the node is somebody else's next

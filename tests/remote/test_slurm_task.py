@@ -83,7 +83,9 @@ def test_only_a_task_out_of_time_queues_itself_again(
         carry_out(SlurmArray({}, (str(tmp_path),), 120), task, ENVIRON, run)
     assert ran[0].run_directory == shared.run_directory
     assert not Path(ran[0].scratch).exists()  # nothing is left on the node
-    assert ("requeue 14" in log.read_text()) == requeued
+    # By its own name: the last task of an array bears the array's number, which stands for all.
+    asked = ["show job -o 12_3", *(["requeue 12_3"] if requeued else [])]
+    assert log.read_text().splitlines() == asked
     Path(task.stop).touch()
     with pytest.raises(InterruptedRunError, match="before it had begun"):
         carry_out(SlurmArray({}, (str(tmp_path),), 120), task, ENVIRON, run)
@@ -123,6 +125,42 @@ def test_how_long_a_task_may_run(shown: dict[str, str], left: int | None) -> Non
 
 def test_outside_slurm_nothing_is_observed(tmp_path: Path) -> None:
     assert observe("start", "salt", tmp_path, {}) is None
+
+
+def commands(place: Path, **texts: str) -> str:
+    """PATH with these commands, which note what they are asked in `place`/asked."""
+    place.mkdir()
+    for name, text in texts.items():
+        (place / name).write_text(f'#!/bin/sh\necho {name} "$@" >> {place}/asked\n{text}\n')
+        (place / name).chmod(0o755)
+    return f"{place}:/usr/bin:/bin"
+
+
+SACCT_ROW = "|".join(["RUNNING", "61", "00:59.1", "", "", "", "", "cpu=1", "cpu=1", "16"])
+
+
+@pytest.mark.parametrize(
+    ("sacct", "source"),
+    [
+        (f"echo '12_3|{SACCT_ROW}'", "sacct"),
+        (f"echo 'Accounts are being moved.'; echo '12_3|{SACCT_ROW}'", "sacct"),
+        ("echo 'Accounts are being moved.'", "scontrol"),
+        (r"printf '12_3|caf\351\n'", "scontrol"),
+        ("echo 'sacct: error: Slurm accounting storage is disabled' >&2; exit 1", "scontrol"),
+    ],
+)
+def test_figures_are_of_this_task_whatever_a_site_prints_beside_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sacct: str, source: str
+) -> None:
+    scontrol = "echo Welcome; echo JobId=12 JobState=RUNNING NumNodes=1"
+    monkeypatch.setenv("PATH", commands(tmp_path / "bin", sacct=sacct, scontrol=scontrol))
+    seen = observe("start", "salt", tmp_path, {**ENVIRON, "SLURM_JOB_ID": "12"})
+    assert seen is not None
+    assert seen.source == source
+    (figures,) = seen.facts["figures"]
+    assert figures.get("State", figures.get("JobState")) == "RUNNING"
+    for line in (tmp_path / "bin" / "asked").read_text().splitlines():
+        assert "12_3" in line.split()
 
 
 def test_an_allocation_whose_scheduler_does_not_answer(
