@@ -21,6 +21,7 @@ from kit.hosts.names import host_names, parse_host
 from kit.output import say
 from kit.planning import prompt_files
 from kit.planning.plan_file import load_plan
+from kit.registry.tag import parse_registry
 from kit.run.launch import read_job
 from kit.run.mirror import job_ids, refresh_jobs, refresh_run
 from records.errors import FormatError, PlanError, UnknownHostError, UnknownRunError
@@ -157,6 +158,14 @@ def json_option(function: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")(
         function
     )
+
+
+def registry_name(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
+    """What --mirror names, "" where it was left out. BadParameter: no registry has such a name."""
+    try:
+        return parse_registry(text) if text else ""
+    except FormatError as error:
+        raise click.BadParameter(f"{error.message}; {error.remedy}") from error
 
 
 def home() -> Home:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from kit.doctor.examine import choose_runtime, fit, judge, look, unfit
+from kit.doctor.examine import choose_runtime, examine, fit, unfit
 from kit.doctor.needs import needs_of
 from kit.doctor.topic import DOCKER, FAIL, WARN, WHEELS
 from kit.engine import setup as engine_setup
-from kit.options import find_plan, home, json_option, open_host, plan_option
+from kit.image_lock import LOCK_NAME
+from kit.options import find_plan, home, json_option, open_host, plan_option, registry_name
 from kit.output import print_json, print_table, say
 from records.decode import to_object
 
@@ -20,6 +23,14 @@ from records.decode import to_object
 @click.option(
     "--image", "image_name", default="", help="Which image of the lock; default: its one."
 )
+@click.option(
+    "--image-lock", "lock", envvar="KIT_IMAGE_LOCK", type=click.Path(path_type=Path),
+    metavar="FILE", help=f"Another lock than images/{LOCK_NAME}.",
+)  # fmt: skip
+@click.option(
+    "--mirror", envvar="KIT_MIRROR", default="", callback=registry_name, metavar="REGISTRY",
+    help="The registry that the image was, or will be, pulled from.",
+)  # fmt: skip
 @click.option("--accept-new", is_flag=True, help="On first contact, pin the host's key.")
 @json_option
 def command(
@@ -27,12 +38,16 @@ def command(
     plan_name: str,
     runtime: str | None,
     image_name: str,
+    lock: Path | None,
+    mirror: str,
     accept_new: bool,
     as_json: bool,
 ) -> None:
     """Examine a host for a plan before anything is put there; nothing on it is changed.
 
-    Every line says pass, warn or fail, what was found, what follows from it and what to do.
+    Every line says pass, warn or fail, what was found, what follows from it and what to do. For a
+    plan that needs a GPU, and where Docker holds an image already, a container is started with the
+    GPU and removed again; nothing is pulled for that.
 
     \b
     Example:
@@ -41,11 +56,11 @@ def command(
     """
     here = home()
     plan = find_plan(here, plan_name)
-    needs = needs_of(here, plan, runtime or "", image_name)
+    needs = needs_of(here, plan, runtime or "", image_name, lock, mirror)
     host = open_host(here, host_name, accept_new=accept_new)
     say(f"{host.name}: looking for what plan {plan.id} needs")
     there = host.home(here).path
-    verdicts = judge(look(host, there), needs)
+    verdicts = examine(host, there, needs)
     if needs.runtime != DOCKER:
         facts = engine_setup.with_what_is_brought(host, plan, host.probe(there))
         verdicts += fit(facts, plan, engine_setup.needs(plan))

@@ -19,13 +19,13 @@ from kit.image_lock import (
     write_image_lock,
 )
 from kit.images import digest_of_tag, registry_at, verify
-from kit.options import home, json_option, open_host
+from kit.options import home, json_option, open_host, registry_name
 from kit.output import print_json, print_table, say
 from kit.parts import Parts
 from kit.registry.resolve import resolve
-from kit.registry.tag import parse_registry, parse_tagged
+from kit.registry.tag import parse_tagged
 from records.decode import to_object
-from records.errors import FormatError, UnresolvedImageError
+from records.errors import UnresolvedImageError
 
 _lock_option = click.option(
     "--lock",
@@ -36,17 +36,10 @@ _lock_option = click.option(
 )
 
 
-def _registry(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
-    try:
-        return parse_registry(text) if text else ""
-    except FormatError as error:
-        raise click.BadParameter(f"{error.message}; {error.remedy}") from error
-
-
 _mirror_option = click.option(
     "--mirror",
     default="",
-    callback=_registry,
+    callback=registry_name,
     metavar="REGISTRY",
     help="Ask this registry instead; digests must be the same.",
 )

@@ -68,10 +68,14 @@ def inspect_image(host: Host, reference: str) -> dict[str, Any] | None:
     raise DockerError(f"{host.name}: docker: {done.stderr.strip()[:300]}", "kit doctor HOST")
 
 
-def ensure_image(home: Home, host: Host, choice: DockerChoice, say: Say) -> None:
-    """The image on the host, pulled if it is not there, and compared. ImageMismatchError."""
+def ensure_image(home: Home, host: Host, choice: DockerChoice, say: Say) -> bool:
+    """The image on the host, pulled if it is not there, and compared; whether it was pulled.
+
+    ImageMismatchError.
+    """
     reference = str(choice.reference)
     image = inspect_image(host, reference)
+    is_new = image is None
     if image is None:
         say(f"pulling {reference}")
         if host.name == "local":
@@ -85,6 +89,7 @@ def ensure_image(home: Home, host: Host, choice: DockerChoice, say: Say) -> None
     if wrong:
         raise ImageMismatchError(f"{host.name}: {reference}: {'; '.join(wrong)}", "docker rmi it")
     say(f"image {choice.digests.image_id} is the locked one")
+    return is_new
 
 
 def _pull_there(home: Home, host: Host, choice: DockerChoice, say: Say) -> None:

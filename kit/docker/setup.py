@@ -22,6 +22,7 @@ from kit.docker.request import (
     container_name,
     create_request,
 )
+from kit.doctor.gpu_container import require_gpu
 from kit.engine import provision
 from kit.engine.models import read_model_lock
 from kit.engine.setup import hub_token_for
@@ -96,7 +97,9 @@ def bring_container(
     home: Home, host: Host, job: Job, harness: Path, choice: DockerChoice, say: Say
 ) -> None:
     """Image, directories, inner job and container request on the host, ready for the keeper."""
-    ensure_image(home, host, choice, say)
+    if ensure_image(home, host, choice, say) and _needs_gpu(job.plan):
+        # One that was there before has been tried by the examination.
+        require_gpu(host, str(choice.reference), choice.image.python)
     there = host.home(home)
     place = there.container(job.run_id)
     exchange = place / "exchange"

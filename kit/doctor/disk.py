@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from kit.doctor.docker_engine import IMAGE
 from kit.doctor.topic import DOCKER, FAIL, PASS, WARN, WHEELS, Needs, Probe, Seen, Topic, Verdict
 from records.errors import FormatError
 
@@ -54,6 +55,8 @@ def _check(seen: Seen, needs: Needs) -> Iterator[Verdict]:
 def _docker(seen: Seen, needs: Needs) -> Verdict:
     free = sizes(seen.text("df-docker"))[1]
     found = f"{free >> 30} GiB free under DockerRootDir"
+    if seen.text(IMAGE):
+        return Verdict("disk-docker", PASS, f"{found}, the image is there")
     if not needs.layers_bytes:
         cause = "the image lock does not say how large the image is"
         return Verdict("disk-docker", WARN, found, cause, "kit images lock")

@@ -13,10 +13,12 @@ from typing import Any
 from kit.doctor.topic import DOCKER, FAIL, PASS, WARN, WHEELS, Needs, Probe, Seen, Topic, Verdict
 from records.errors import FormatError
 
-INFO = "docker"
+INFO, IMAGE = "docker", "image"
+GPU_CONTAINERS = "gpu-containers"
 _PROBES = (
     Probe(INFO, ("docker", "info", "--format", "{{json .}}")),
     Probe("toolkit", ("nvidia-container-cli", "--version")),
+    Probe(IMAGE, ("docker", "image", "inspect", "--format", "{{.Id}}", "{image}")),
 )
 _GROUP = "sudo usermod -aG docker $USER, then log out and in again"
 
@@ -81,9 +83,9 @@ def _device_driver(seen: Seen, info: dict[str, Any]) -> Verdict:
     specs = [s for s in info.get("DiscoveredDevices") or () if "nvidia" in str(s)]
     if "nvidia" in runtimes or specs or seen.there("toolkit"):
         how = "nvidia runtime" if "nvidia" in runtimes else "CDI" if specs else "toolkit"
-        return Verdict("gpu-containers", PASS, how)
+        return Verdict(GPU_CONTAINERS, PASS, f"{how}, by what the daemon lists")
     return Verdict(
-        "gpu-containers",
+        GPU_CONTAINERS,
         FAIL,
         f"runtimes: {', '.join(sorted(runtimes)) or 'none'}",
         'containers would get no GPU: could not select device driver "" [[gpu]]',

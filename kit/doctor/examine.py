@@ -14,9 +14,10 @@ from pathlib import Path
 
 from kit.doctor.clock import CLOCK, CLOCK_PROBE
 from kit.doctor.disk import DISK
-from kit.doctor.docker_engine import DOCKER_ENGINE, INFO, information
+from kit.doctor.docker_engine import DOCKER_ENGINE, IMAGE, INFO, information
 from kit.doctor.driver import DRIVER
 from kit.doctor.gpu import GPU
+from kit.doctor.gpu_container import try_gpu
 from kit.doctor.jit import JIT
 from kit.doctor.machine import MACHINE
 from kit.doctor.place import PLACE
@@ -30,10 +31,10 @@ from records.errors import FormatError, HostUnfitError
 from records.plan import Plan
 
 TOPICS = (MACHINE, PLACE, DRIVER, GPU, DOCKER_ENGINE, DISK, JIT, RIGHTS, CLOCK)
-_NO_ROOT = Done(NOT_FOUND, "", "no Docker daemon that says where it keeps its data")
+_NOT_ASKED = Done(NOT_FOUND, "", "no Docker daemon that says where it keeps its data, or no image")
 
 
-def look(host: Host, home: Path) -> Seen:
+def look(host: Host, home: Path, image: str = "") -> Seen:
     """Run the probes on the host. `home`: the directory there whose disk is meant."""
     probes = {probe.name: probe for topic in TOPICS for probe in topic.probes}
     # First the daemon, which says which disk is asked for, and what of `home` is there already.
@@ -51,11 +52,11 @@ def look(host: Host, home: Path) -> Seen:
     asked_ns = time.time_ns()
     outputs[CLOCK_PROBE] = host.run(probes[CLOCK_PROBE].argv)
     answered_ns = time.time_ns()
-    filled = {"{root}": root, "{home}": str(home)}
+    filled = {"{root}": root, "{home}": str(home), "{image}": image if root else ""}
     rest = {}
     for name, probe in probes.items():
-        if "{root}" in probe.argv and not root:
-            outputs[name] = _NO_ROOT
+        if any(part in probe.argv and not value for part, value in filled.items()):
+            outputs[name] = _NOT_ASKED
         elif name not in outputs:
             rest[name] = ([filled.get(part, part) for part in probe.argv], probe.timeout_s)
     return Seen({**outputs, **ask_all(host, rest)}, (asked_ns, answered_ns))
@@ -71,6 +72,18 @@ def fit(facts: HostFacts, plan: Plan, programs: frozenset[str]) -> tuple[Verdict
     if not found:
         return (Verdict("software", PASS, f"all there, {facts.memory_available_mib} MiB memory"),)
     return tuple(Verdict("software", FAIL, "lacking", one.cause, one.remedy) for one in found)
+
+
+def examine(host: Host, home: Path, needs: Needs) -> tuple[Verdict, ...]:
+    """Every topic's verdicts; where a daemon might hand out GPUs, after trying it."""
+    seen = look(host, home, needs.image)
+    verdicts = judge(seen, needs)
+    asked = needs.gpu and needs.runtime != WHEELS
+    if not asked or not any(v.check == INFO and v.status == PASS for v in verdicts):
+        return verdicts
+    tried = try_gpu(host, needs.image, needs.python, is_there=bool(seen.text(IMAGE)))
+    # What happened counts more than what the daemon lists.
+    return (*(v for v in verdicts if v.check != tried.check), tried)
 
 
 def judge(seen: Seen, needs: Needs) -> tuple[Verdict, ...]:
@@ -93,7 +106,7 @@ def _topic(verdicts: Iterator[Verdict]) -> Iterator[Verdict]:
 
 def require_sound(host: Host, home: Path, plan: Plan, needs: Needs) -> None:
     """HostUnfitError with every verdict that says fail."""
-    failed = [v for v in judge(look(host, home), needs) if v.status == FAIL]
+    failed = [v for v in examine(host, home, needs) if v.status == FAIL]
     if failed:
         raise unfit(host.name, plan, failed)
 

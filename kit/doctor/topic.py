@@ -18,7 +18,11 @@ DOCKER, WHEELS = "docker", "wheels"
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One command, run once. `{root}` in it is DockerRootDir, `{home}` the kit's place there."""
+    """One command, run once.
+
+    `{root}` in it is DockerRootDir, `{home}` the kit's place there, `{image}` the plan's image; one
+    whose place is not known is not asked.
+    """
 
     name: str
     argv: tuple[str, ...]
@@ -29,7 +33,8 @@ class Probe:
 class Needs:
     """What is to run there. `layers_bytes` and `requires_cuda` are the image's, 0 and "" without.
 
-    `runtime`: "docker", "wheels", or "" where the host decides.
+    `runtime`: "docker", "wheels", or "" where the host decides. `image`: by digest, "" without;
+    `python`: the interpreter in it.
     """
 
     requirements: Requirements
@@ -37,6 +42,8 @@ class Needs:
     layers_bytes: int = 0
     requires_cuda: str = ""
     models_bytes: int = 0
+    image: str = ""
+    python: str = "python3"
 
     @property
     def gpu(self) -> bool:

@@ -215,7 +215,7 @@ def prepare(
 def _require_fit(home: Home, host: Host, plan: Plan, docker: DockerChoice | None) -> None:
     there = host.home(home)
     if docker is not None:
-        require_sound(host, there.path, plan, needs_in_image(home, plan, docker.platform))
+        require_sound(host, there.path, plan, needs_in_image(home, plan, docker))
         return
     preflight.require_fit(
         engine_setup.with_what_is_brought(host, plan, host.probe(there.path)),

@@ -81,6 +81,7 @@ def healthy() -> dict[str, Done]:
         "compute": done(""),
         "docker": done(json.dumps(INFO)),
         "toolkit": done("cli-version: 1.17.0\n"),
+        "image": Done(1, "", "Error: No such image"),
         "df-docker": df(100),
         "home-directory": done(""),
         "home-writable": done(""),
@@ -348,7 +349,7 @@ def test_an_answer_that_cannot_be_read_is_a_verdict_and_never_a_pass(name: str) 
     assert {v.check for v in found} >= {"kernel", "sudo"} or name in ("version", "sudo")
     silent = {"version", "init", "lscpu", "runpod", "vast", "toolkit", "sudo", "dockerenv"}
     silent |= {"containerenv", "kubernetes", "dmesg", "id", "nvcc", "ninja", "g++", "df-shm"}
-    silent |= {"home-directory", "home-writable"}
+    silent |= {"home-directory", "home-writable", "image"}
     if name not in silent:
         assert [v for v in found if v.check == "unreadable"], name
 
@@ -379,6 +380,13 @@ def test_an_unresolved_lock_is_said_so() -> None:
     found = {v.check: v for v in verdicts(needs=Needs(GPU_PLAN, DOCKER))}
     assert {v.remedy for v in found.values()} == {"kit images lock"}
     assert set(found) == {"cuda", "disk-docker"}
+
+
+def test_an_image_that_is_there_needs_no_room() -> None:
+    there: dict[str, Done | str] = {"image": "sha256:0a1b", "df-docker": df(3)}
+    found = {v.check: v for v in judge(seen(there), NEEDS)}
+    assert found["disk-docker"].status == PASS
+    assert "the image is there" in found["disk-docker"].found
 
 
 def test_real_captures_are_read() -> None:
