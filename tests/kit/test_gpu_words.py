@@ -55,8 +55,8 @@ BPF = (
         ),
         (
             (
-                f"{HOOK}nvidia-container-cli: initialization error: driver error: failed to process "
-                "request"
+                f"{HOOK}nvidia-container-cli: initialization error: driver error: failed to "
+                "process request"
             ),
             "does not find the host's driver",
             "nvidia-smi",
