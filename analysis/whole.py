@@ -57,7 +57,7 @@ def whole_directory(out: Path, names: Sequence[str]) -> Iterator[Path]:
 def whole_file(out: Path, option: str = "--out") -> Iterator[Path]:
     """Where to write the file that at the end stands at `out`. Errors as of `whole_directory`.
 
-    `option`: the word of the command line that names another place.
+    `option`: the word of the command line that names another place, "" where there is none.
     """
     with _told(out, option):
         out = out.resolve()
@@ -153,19 +153,20 @@ def _told(out: Path, option: str = "--out") -> Iterator[None]:
     except OSError as error:
         # A failed write knows no name, a failed copy that of what is read first.
         names = [one for one in (error.filename, error.filename2) if isinstance(one, str)]
+        elsewhere = f", or name a place elsewhere with {option}" if option else ""
         named = next((name for name in names if _concerns(Path(name), out)), "")
         if names and not named:
             raise
         if error.errno in NO_SPACE:
             raise DiskFullError(
                 f"no space left to write {out}; nothing there has changed",
-                f"free space there, or name a place on another disk with {option}, and start again",
+                f"free space there{elsewhere}, and start again",
             ) from error
         if not named:
             raise
         raise ExportError(
             f"{out} cannot be written: {named}: {error.strerror}",
-            f"name another place with {option}, or see what is in the way: ls -ld {out.parent}",
+            f"see what is in the way (ls -ld {out.parent}){elsewhere}",
         ) from error
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from analysis.claiming.documents import Document
+from analysis.typeset.generated import TEXTS
 
 # Definitions, arithmetic, code points, verbatim text, files and pictures that nothing scans.
 _TEX_COMMANDS = re.compile(
@@ -40,7 +41,7 @@ _TEX_PACKAGE = re.compile(
 _PLAIN = re.compile(r"[A-Za-z0-9-]+(?:, ?[A-Za-z0-9-]+)*")
 _TEX_FIGURE = re.compile(r"\\kitfigure(?![A-Za-z])(?:\{([^{}\n]*)\})?")
 _FIGURE = re.compile(r"[a-z0-9-]+(?:/[a-z0-9-]+)?")
-_GENERATED = re.compile(r"generated/[a-z0-9-]+(?:\.tex)?")
+_GENERATED = frozenset(text.as_posix() for text in TEXTS)
 _HTML = re.compile(r"<(?:!--|/?[A-Za-z][A-Za-z0-9]*(?:[ />]|$))")
 _IMAGE = re.compile(r"!\[[^\]\n]*\][(\[]")
 _INLINE_CODE = re.compile(r"`[^`\n]*`")
@@ -79,7 +80,7 @@ def _in_tex(raw: str, line: str, sources: frozenset[str]) -> Iterator[str]:
                 yield f"{match[0]}: not a plain name"
     for match in _TEX_INPUT.finditer(line):
         target = match[1]
-        if target is None or not (_GENERATED.fullmatch(target) or _named(target) in sources):
+        if target is None or _named(target) not in sources | _GENERATED:
             yield f"{match[0]}: no source that is scanned"
 
 

@@ -10,19 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis.claiming.documents import GENERATED
 from analysis.claiming.evaluation import evaluate_project
-from analysis.claiming.tex import CLAIMS_TEX, claims_tex
-from analysis.comparing.against_published import published_verdicts
 from analysis.figures import Figure, render, study_figures, verdicts_figure
 from analysis.findings import parse
 from analysis.published import load_published
 from analysis.streaming.large_run import read_run_in_batches
 from analysis.table import as_csv
+from analysis.typeset.generated import FIGURES, MORE_FIGURES, record_texts
 from analysis.typeset.more_figures import more_figures_tex, shown_figures
-from analysis.typeset.provenance import cited_claims, findings_tex, provenance_tex
-from analysis.typeset.runs import newest_record, run_names, runs_tex
-from analysis.typeset.verdicts import verdict_table_tex, verdicts_tex
+from analysis.typeset.runs import newest_record
 from records.errors import ClaimError
 from records.run_directory import RunDirectory
 
@@ -47,8 +43,6 @@ def paper_files(root: Path, data: Path, cache: Path) -> PaperFiles:
     for study, problem in evaluation.study_problems.items():
         raise ClaimError(f"study {study or '?'}: {problem}", remedy="make audit says more")
     published = load_published(root)
-    names = run_names(evaluation.studies)
-    verdicts = published_verdicts(tuple(evaluation.runs.values()), published)
     findings = [
         parse(path.read_text(encoding="utf-8")) for path in sorted((root / FINDINGS).glob("F*.md"))
     ]
@@ -58,19 +52,11 @@ def paper_files(root: Path, data: Path, cache: Path) -> PaperFiles:
         )
         for study in evaluation.studies.values()
     }
-    texts = {
-        "provenance": provenance_tex(cited_claims(root), evaluation, published, names),
-        "findings": findings_tex(findings),
-        "runs": runs_tex(evaluation.runs, names, data),
-        "verdict-table": verdict_table_tex(verdicts),
-        "verdicts": verdicts_tex(verdicts, names),
-        "more-figures": more_figures_tex(figures, shown_figures(root)),
-    }
-    files = {GENERATED / f"{name}.tex": text for name, text in texts.items()}
-    files[CLAIMS_TEX] = claims_tex(evaluation.values, published)
-    files |= _drawn(GENERATED / "figures", [verdicts_figure(verdicts)])
+    files, verdicts = record_texts(root, data, evaluation, published, findings)
+    files[MORE_FIGURES] = more_figures_tex(figures, shown_figures(root))
+    files |= _drawn(FIGURES, [verdicts_figure(verdicts)])
     for study, found in figures.items():
-        files |= _drawn(GENERATED / "figures" / study, found)
+        files |= _drawn(FIGURES / study, found)
     return PaperFiles(files, newest_record(evaluation.runs))
 
 

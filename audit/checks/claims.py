@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
 
 from analysis.claiming.documents import Citation
 from analysis.claiming.evidence import EVIDENCE
 from analysis.claiming.tex import CLAIMS_TEX, claims_tex
 from analysis.published import PUBLISHED
+from analysis.typeset.generated import TEXTS, record_texts
 from audit.finding import Check, Code, Finding
 from audit.paper import PaperView, paper
 from audit.repository import RepositoryView
@@ -55,10 +58,11 @@ EVIDENCE_BAD = Code(
 STALE = Code(
     "CLAIM06",
     "error",
-    "paper/generated/claims.tex is not what the records give",
-    r"The file holds what \claim prints. It is generated, ignored by git, and must be fresh where "
-    "it exists, since a paper built from it would print other numbers.",
-    "make paper-claims",
+    "a text in paper/generated is not what the records give",
+    r"claims.tex holds what \claim prints, the texts beside it provenance, runs, findings and "
+    "verdicts. They are generated, ignored by git, and must be fresh where they exist, since a "
+    "paper built from them would print other numbers.",
+    "make paper, or without TeX: make paper-claims, and remove the others",
 )
 
 
@@ -103,17 +107,32 @@ def _citation(view: PaperView, citation: Citation) -> Iterator[Finding]:
 
 
 def _generated(repository: RepositoryView, view: PaperView) -> Iterator[Finding]:
-    path = repository.root / CLAIMS_TEX
-    if not path.is_file():
-        return
-    got = path.read_bytes().split(b"\n")
-    want = claims_tex(view.evaluation.values, view.published).split(b"\n")
-    for number in range(max(len(got), len(want))):
-        have = got[number : number + 1] or [b"<end of file>"]
-        need = want[number : number + 1] or [b"<end of file>"]
-        if have != need:
-            shown = (have[0].decode("utf-8", "replace"), need[0].decode("utf-8"))
-            yield STALE.at(repository.show(path), number + 1, "", *shown)
+    for name, want in _texts(repository, view).items():
+        path = repository.root / name
+        if path.is_file():
+            yield from _compared(repository.show(path), path.read_bytes(), want)
+
+
+def _texts(repository: RepositoryView, view: PaperView) -> dict[Path, bytes]:
+    """What the texts must be, as far as evidence and findings can be read and any is there."""
+    claims = {CLAIMS_TEX: claims_tex(view.evaluation.values, view.published)}
+    findings = [one.finding for one in view.findings if one.finding]
+    whole = not view.evaluation.study_problems and len(findings) == len(view.findings)
+    if not whole or not any((repository.root / name).is_file() for name in TEXTS):
+        return claims
+    made, _ = record_texts(
+        repository.root, repository.data, view.evaluation, view.published, findings
+    )
+    return made
+
+
+def _compared(shown: str, got: bytes, want: bytes) -> Iterator[Finding]:
+    have, need = got.split(b"\n"), want.split(b"\n")
+    end = b"<end of file>"
+    for number, (mine, theirs) in enumerate(zip_longest(have, need, fillvalue=end), 1):
+        if mine != theirs:
+            told = (mine.decode("utf-8", "replace"), theirs.decode("utf-8"))
+            yield STALE.at(shown, number, "", *told)
             return
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from analysis.claiming.documents import GENERATED
+from analysis.typeset.generated import made_names, strays
 from audit.checks.tables import TABLES
 from audit.concealment import concealed
 from audit.finding import Check, Code, Finding
@@ -41,6 +42,15 @@ HELD = Code(
     "paper/generated/ is made anew from records at each build, and ignored by git. One that was "
     "committed would be set as it is by whoever runs LaTeX alone.",
     "git rm --cached -r paper/generated",
+)
+LEFTOVER = Code(
+    "TEXT04",
+    "warning",
+    "a file in paper/generated that no build makes",
+    "What the paper takes from records is made anew at each build, by names that follow from "
+    "paper/evidence.toml. Another file there was left by an earlier state, or was never made from "
+    "records; LaTeX run alone would set it, and on no other machine is it there.",
+    "make paper, which removes it; what you wrote yourself, keep elsewhere",
 )
 
 _LISTS = frozenset(
@@ -77,13 +87,16 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
     if git is not None and (repository.root / GENERATED).is_relative_to(git.top):
         for name in git.tracked(repository.root / GENERATED):
             yield HELD.at(repository.show(git.top / name), 0, "", "in git's index", "ignored")
+    if not view.evaluation.study_problems:  # else it is not known which figures there are to be
+        for path in strays(repository.root, made_names(view.evaluation.studies)):
+            yield LEFTOVER.at(repository.show(path), 0)
 
 
 def _is_read(inside: PurePosixPath, regular: bool) -> bool:
     """Whether some check reads this file of paper/, by its path from there."""
     path = PAPER / inside
     if path.is_relative_to(GENERATED) or path.is_relative_to(TABLES):
-        return True  # made anew at each build; held by the check of tables
+        return True  # told below; held by the check of tables
     if not regular:
         return False
     name = str(inside)
@@ -93,6 +106,6 @@ def _is_read(inside: PurePosixPath, regular: bool) -> bool:
 CHECK = Check(
     "sources",
     "The paper is made of texts that the other checks read, and of nothing beside them.",
-    (CONCEALED, UNREAD, HELD),
+    (CONCEALED, UNREAD, HELD, LEFTOVER),
     check,
 )

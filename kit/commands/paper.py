@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from analysis.typeset.files import paper_files
+from analysis.claiming.documents import GENERATED
+from analysis.typeset.files import PaperFiles, paper_files
+from analysis.typeset.generated import strays
+from analysis.whole import write_whole
 from kit.heartbeat import heartbeat
+from kit.home import Home
 from kit.options import home, json_option
 from kit.output import print_json, say
 from kit.tex import build_pdf, require_tex
+from records.errors import PaperError
 
 
 @click.command()
@@ -17,7 +24,8 @@ def command(as_json: bool) -> None:
     """Build build/paper.pdf from paper/main.tex and from the runs that paper/evidence.toml names.
 
     What the paper takes from the records is written to paper/generated first: values of claims,
-    figures, verdicts, provenance. The same records and sources give the same bytes. A claim,
+    figures, verdicts, provenance. What else is found there is removed and named: it was left by an
+    earlier build, or made by none. The same records and sources give the same bytes. A claim,
     reference or link that leads nowhere fails the build.
 
     \b
@@ -28,10 +36,7 @@ def command(as_json: bool) -> None:
     require_tex()
     with heartbeat(say, "evaluating claims and drawing figures"):
         made = paper_files(here.root, here.data, here.cache)
-    for name, data in made.files.items():
-        path = here.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
+    removed = _write(here, made)
     with heartbeat(say, "setting the paper"):
         built = build_pdf(here.root / "paper" / "main.tex", here.out / "paper", made.epoch)
     pdf = here.out / "paper.pdf"
@@ -39,6 +44,24 @@ def command(as_json: bool) -> None:
     for points in built.overfull_pt:
         say(f"a line of the paper sticks out by {points:.1f} pt")
     if as_json:
-        print_json({"pdf": str(pdf), "files": [str(name) for name in made.files]})
+        names = [str(name) for name in made.files]
+        print_json({"pdf": str(pdf), "files": names, "removed": [str(name) for name in removed]})
         return
     say(f"written: {pdf}")
+
+
+def _write(here: Home, made: PaperFiles) -> list[Path]:
+    """Write what was made, and leave nothing else; what was removed, by path below the root.
+
+    PaperError: paper/generated is a link, so that something else would be written and removed.
+    """
+    if (here.root / GENERATED).is_symlink():
+        raise PaperError(f"{GENERATED} is a link to somewhere else", f"rm {here.root / GENERATED}")
+    removed = []
+    for path in strays(here.root, made.files.keys()):
+        path.unlink()
+        removed.append(path.relative_to(here.root))
+        say(f"removed: {removed[-1]}, which no build makes")
+    for name, data in made.files.items():
+        write_whole(here.root / name, data, "")
+    return removed

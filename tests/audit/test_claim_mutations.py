@@ -1,4 +1,4 @@
-"""For each code of claims, basis, numerals and findings, a change to a paper that gives it."""
+"""For each code of claims, basis, numerals, findings, sources, a change that gives it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,14 +21,17 @@ from analysis.claiming.reading import Comparison, Reading, WindowUse
 from analysis.claiming.tex import CLAIMS_TEX, claims_tex
 from analysis.claims import claims_of
 from analysis.published import load_published
-from audit.checks import basis, claims, findings, numerals
+from analysis.typeset.generated import record_texts
+from audit.checks import basis, claims, findings, numerals, sources
+from audit.paper import paper as audited_paper
 from audit.report import as_text
+from audit.repository import RepositoryView
 from audit.runner import audit
 from records import schema
 from records.digest import Digest
 from records.run_directory import RunDirectory
 
-CHECKS = (claims.CHECK, basis.CHECK, numerals.CHECK, findings.CHECK)
+CHECKS = (claims.CHECK, basis.CHECK, numerals.CHECK, findings.CHECK, sources.CHECK)
 OTHER = Digest.of(b"something else")
 CELL = "small.draft.c1"
 RATIO = "small.draft-vs-none.c1.throughput.ratio"
@@ -108,7 +112,7 @@ class Paper:
         self.write(f"paper/findings/{id_}.md", text)
 
     def codes(self) -> set[str]:
-        """What the four checks find."""
+        """What these checks find."""
         report = audit(self.root, self.project.data, CHECKS)
         assert as_text(report)
         return {finding.code for finding in report.findings}
@@ -182,6 +186,36 @@ def stale_tex(paper: Paper) -> None:
     paper.write(CLAIMS_TEX.as_posix(), data.replace(printed, printed[:-1] + "x"))
 
 
+def stale_verdicts(paper: Paper) -> None:
+    """A text of an earlier build: what the records gave before another finding was written."""
+    for name, data in generated(paper).items():
+        paper.write(name.as_posix(), data.decode())
+    paper.finding("F003", "It was so.", "Whatever else might have been.")
+
+
+def leftover(name: str) -> Callable[[Paper], None]:
+    """A build of now, and a file beside it."""
+
+    def change(paper: Paper) -> None:
+        for text, data in generated(paper).items():
+            paper.write(text.as_posix(), data.decode())
+        paper.write(name, "It was 17 percent faster.\n")
+
+    return change
+
+
+def generated(paper: Paper) -> dict[Path, bytes]:
+    view = audited_paper(RepositoryView(paper.root, paper.project.data))
+    found = [one.finding for one in view.findings if one.finding]
+    texts, _ = record_texts(paper.root, paper.project.data, view.evaluation, view.published, found)
+    return texts
+
+
+def linked_generated(paper: Paper) -> None:
+    (paper.root / "elsewhere").mkdir()
+    (paper.root / "paper/generated").symlink_to(paper.root / "elsewhere")
+
+
 def text_change(name: str, old: str, new: str) -> Callable[[Paper], None]:
     return lambda paper: paper.change(name, old, new)
 
@@ -227,6 +261,23 @@ TEXTS: dict[str, tuple[Callable[[Paper], None], set[str]]] = {
         {"CLAIM01", "CLAIM05"},
     ),
     "stale macros": (stale_tex, {"CLAIM06"}),
+    "stale findings": (stale_verdicts, {"CLAIM06"}),
+    "a fresh build": (leftover("paper/generated/figures/small/boots.csv"), set()),
+    "a text that nothing makes": (leftover("paper/generated/extra.tex"), {"TEXT04"}),
+    "a figure of a study that is gone": (
+        leftover("paper/generated/figures/old/boots.pdf"),
+        {"TEXT04"},
+    ),
+    "a text in a folder of its own": (leftover("paper/generated/more/runs.tex"), {"TEXT04"}),
+    "generated files elsewhere": (linked_generated, {"TEXT04"}),
+    "a source that takes what nothing makes": (
+        text_change(TEX, "FP8.", "FP8. \\input{generated/extra}"),
+        {"TEXT01"},
+    ),
+    "a source that takes what is made": (
+        text_change(TEX, "FP8.", "FP8. \\input{generated/runs}"),
+        set(),
+    ),
     "typed number": (text_change(TEX, "FP8.", "FP8, 13.9 tok/s."), {"NUM01"}),
     "typed number in a finding": (text_change(F1, "It was", "Of 12 boots it was"), {"NUM01"}),
     "superscript": (text_change(F1, "It was", "It was²"), {"NUM01"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from analysis.claiming.evaluation import evaluate_project
 from analysis.claiming.tex import CLAIMS_TEX, claims_tex
 from analysis.published import load_published
 from analysis.typeset.files import PaperFiles, paper_files
+from analysis.typeset.generated import made_names
 from analysis.typeset.words import escaped
 from kit.home import Home
 from kit.main import main
@@ -207,15 +209,50 @@ def test_without_tex_the_packages_are_named(
     assert all(package in caught.value.remedy for package in PACKAGES)
 
 
-def test_the_verb_writes_the_pdf(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A project of which the verb takes the paper's sources, and this one's records."""
+    found = Home(_copy(tmp_path), tmp_path / "kit", DATA, tmp_path / "out")
+    monkeypatch.setattr(kit.commands.paper, "home", lambda: found)
+    return found
+
+
+def test_the_verb_writes_the_pdf_and_removes_what_no_build_makes(
+    here: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root = _copy(tmp_path)
-    here = Home(root, tmp_path / "kit", DATA, tmp_path / "out")
-    monkeypatch.setattr(kit.commands.paper, "home", lambda: here)
+    generated = here.root / "paper" / "generated"
+    old = generated / "figures" / "old-study" / "boots.pdf"
+    old.parent.mkdir(parents=True)
+    old.write_bytes(b"of a study that is gone")
+    (here.root / "mine").mkdir()
+    (here.root / "mine" / "notes.tex").write_text("kept")
+    (generated / "linked").symlink_to(here.root / "mine")
     assert main(["paper", "--json"]) == 0
-    assert f'"pdf": "{tmp_path}/out/paper.pdf"' in capsys.readouterr().out
-    assert (tmp_path / "out" / "paper.pdf").read_bytes().startswith(b"%PDF-")
+    shown = capsys.readouterr()
+    told = json.loads(shown.out)
+    assert told["pdf"] == str(here.out / "paper.pdf")
+    assert (here.out / "paper.pdf").read_bytes().startswith(b"%PDF-")
+    assert told["removed"] == [
+        "paper/generated/figures/old-study/boots.pdf",
+        "paper/generated/linked",
+    ]
+    for name in told["removed"]:
+        assert f"removed: {name}" in shown.err
+        assert not (here.root / name).exists()
+    assert (here.root / "mine" / "notes.tex").read_text() == "kept"
+    left = {path.relative_to(here.root) for path in generated.rglob("*") if path.is_file()}
+    assert left == {Path(name) for name in told["files"]} == made_names(["smoke-cpu"])
+
+
+def test_generated_files_elsewhere_are_not_written_to(
+    here: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here.root / "mine").mkdir()
+    (here.root / "mine" / "notes.tex").write_text("kept")
+    (here.root / "paper" / "generated").symlink_to(here.root / "mine")
+    assert main(["paper"]) == PaperError.exit_code
+    assert "paper/generated is a link" in capsys.readouterr().err
+    assert [path.name for path in (here.root / "mine").iterdir()] == ["notes.tex"]
 
 
 def test_text_of_records_is_printed_and_never_obeyed(tmp_path: Path) -> None:

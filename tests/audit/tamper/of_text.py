@@ -248,6 +248,8 @@ ALL = (
     ),
     Corruption("sources in a folder that is a link", "TEXT02", _linked_folder),
     Corruption("a generated file committed", "TEXT03", _generated_held),
+    Corruption("a text among the generated ones", "TEXT04", _file("paper/generated/extra.tex")),
+    Corruption("a generated text edited", "CLAIM06", _file("paper/generated/verdicts.tex")),
     Corruption(
         "bytes that are no text",
         "TEXT01",
