@@ -68,6 +68,8 @@ class RequestCount:
     prompt_tokens: int = 0
     steps: int = 0
     accepted: int = 0
+    unlisted: int = 0
+    unlisted_tokens: int = 0
     cached_tokens: int = 0
     ramp_last_ns: int = -1
     steady_first_ns: int = -1
@@ -91,6 +93,9 @@ class RequestCount:
             self.prompt_tokens = self.prompt_tokens + request.prompt_tokens if known else -1
             self.steps += len(request.step_accepted)
             self.accepted += sum(request.step_accepted)
+            if received > 1 and not request.step_accepted:
+                self.unlisted += 1
+                self.unlisted_tokens += received - 1  # the first comes from the prefill
             self.cached_tokens += max(request.cached_tokens, 0)
             if request.ramp:
                 self.ramp_last_ns = max(self.ramp_last_ns, request.sent_ns)

@@ -24,9 +24,10 @@ STEPS = Code(
     "COUNT02",
     "error",
     "the server's counters and what it said of each request disagree",
-    "Where every request completed and each reports its own speculative steps, their sum is the "
-    "counters' number of drafts and of accepted tokens, unless chunks held several steps (VOID03); "
-    "the same holds for prompt tokens.",
+    "Where every request completed, the speculative steps that the server reports of each add up "
+    "to its counters of drafts and of accepted tokens. A request whose last chunk held two steps "
+    "comes without its list (seen on vLLM 0.29.0): the counters may then be above the sum by what "
+    "that request can have drafted and accepted. Prompt tokens must be the same.",
     "restore the run from git or from the host",
 )
 UNREADABLE = Code(
@@ -166,19 +167,37 @@ def _requests(shown: str, scan: JournalScan, event: Event) -> Iterator[Finding]:
     pairs = []
     if count.prompt_tokens >= 0 and counters.preemptions <= 0:  # a preempted prompt counts twice
         pairs.append(("prompt_tokens", counters.prompt_tokens, count.prompt_tokens))
-    # A server that puts several steps into one chunk loses some of its own lists of steps with
-    # them (seen on vLLM 0.29.0 under load); VOID03 tells of such a window.
-    if count.steps and count.tokens - count.chunks <= counters.accepted_tokens:
+    if count.steps and not count.unlisted:
         pairs += [
             ("drafts", counters.drafts, count.steps),
             ("accepted_tokens", counters.accepted_tokens, count.accepted),
         ]
+    elif count.steps:
+        yield from _unlisted(shown, event, count)
     if count.cached_tokens > 0 and counters.prefix_cache_hits == 0:
         pairs.append(("prefix_cache_hits", 0, count.cached_tokens))
     for name, said, counted in pairs:
         if said not in (-1, counted):
             message = f"boot {window.boot}, window {window.window}, {name}: {STEPS.title}"
             yield STEPS.at(shown, event.line, message, str(said), f"{counted} (from the requests)")
+
+
+def _unlisted(shown: str, event: Event, count: RequestCount) -> Iterator[Finding]:
+    """What is left of the counters must be what the requests without a list can have done.
+
+    A step gives its request one token and those accepted; its last may be cut off, by as many
+    tokens as a step drafts at most.
+    """
+    counters = event.value.counters
+    drafts, accepted = counters.drafts - count.steps, counters.accepted_tokens - count.accepted
+    drafted_a_step = -(-counters.draft_tokens // max(counters.drafts, 1))
+    most = count.unlisted_tokens + drafted_a_step * count.unlisted
+    if min(drafts, accepted) >= 0 and drafts <= count.unlisted_tokens and drafts + accepted <= most:
+        return
+    place = f"boot {event.value.boot}, window {event.value.window}"
+    got = f"{drafts} drafts and {accepted} accepted tokens of {count.unlisted} requests unlisted"
+    want = f"0 up, {count.unlisted_tokens} drafts at most, {most} together"
+    yield STEPS.at(shown, event.line, f"{place}: {STEPS.title}", got, want)
 
 
 CHECK = Check(

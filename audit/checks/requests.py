@@ -105,12 +105,16 @@ def _window(
         yield REPORT.at(shown, event.line, f"{place}: {REPORT.title}", got, "values that rise")
 
 
+# What a client that stamps in user space does not know, or, a plain one, does not count.
+_UNKEPT = {"lag_p50_ns", "lag_p99_ns", "lag_max_ns", "late_send_p99_ns"}
+
+
 def _negative(shown: str, place: str, event: Event) -> Iterator[Finding]:
-    """Counts and times that cannot be below zero; a lag is -1 where the client stamped itself."""
+    """Counts and times below zero; -1 is a lag of a client that stamped itself, or kept none."""
     window: WindowEnded = event.value
     said = {**asdict(window.report), "steal_ppm": window.steal_ppm}
     for name, value in said.items():
-        unknown = name.startswith("lag_") and window.report.stamps != "kernel"
+        unknown = name in _UNKEPT and window.report.stamps != "kernel"
         if isinstance(value, int) and value < (-1 if unknown else 0):
             yield REPORT.at(
                 shown, event.line, f"{place}: {REPORT.title}", f"{name} {value}", "0 up"

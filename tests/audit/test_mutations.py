@@ -376,7 +376,7 @@ RUNS: dict[str, tuple[Shape, set[str]]] = {
                 counters=lambda e: replace(e.counters, accepted_tokens=1),
             )
         ),
-        {"COUNT01", "VOID03"},
+        {"COUNT01", "COUNT02", "VOID03"},
     ),
     "other harness": (
         Shape(interrupt_first=True, edit=change(schema.RunResumed, harness_digest=OTHER)),

@@ -23,11 +23,11 @@ def plan() -> Plan:
 
 def plain(**report: Any) -> Any:
     """Reports of the plain client's windows as such a client makes them, and changed."""
-    lag = {"lag_p50_ns": -1, "lag_p99_ns": -1, "lag_max_ns": -1}
+    unkept = dict.fromkeys(("lag_p50_ns", "lag_p99_ns", "lag_max_ns", "late_send_p99_ns"), -1)
 
     def edit(event: Any) -> Any:
         if isinstance(event, schema.WindowEnded) and event.window.endswith("-plain"):
-            made = {"stamps": "user", **lag, **report}
+            made = {"stamps": "user", **unkept, **report}
             return replace(event, report=replace(event.report, **made))
         return event
 

@@ -69,6 +69,14 @@ def _set(key: str, value: Any, index: int = 0) -> Edit:
     return _requests(change)
 
 
+def _list_moved(events: list[Event]) -> None:
+    """A request's own steps taken out, as the server loses them, and more told of another."""
+    batch = first(events, "window.requests", lambda v: bool(v["requests"][0]["step_accepted"]))
+    one, other, *_ = batch["value"]["requests"]
+    other["step_accepted"] = [0] * 1_000
+    one["step_accepted"] = []
+
+
 def _chunks_back(requests: list[Any]) -> None:
     times = requests[0]["chunk_ns"]
     times[2] = times[1] - 1
@@ -452,6 +460,7 @@ ALL = (
             )
         ),
     ),
+    Corruption("a request's steps told of another", "COUNT02", covered_up(_list_moved)),
     Corruption(
         "a metrics page made anew with better counters",
         "COUNT01",
