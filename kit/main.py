@@ -38,6 +38,7 @@ VERBS = {
     "fetch-records": "Bring records into records/data, verified.",
     "job": "Write harness and job for a host without a network.",
     "doctor": "Examine a host for a plan before anything is put there.",
+    "hosts": "The hosts that were met over SSH, with the key that was accepted.",
     "bundle": "An engine bundle for hosts without a network: build, verify, install.",
     "images": "The locked container images; lock and verify them at a registry.",
     "models": "The locked models; verify those that stand here.",

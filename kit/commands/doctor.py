@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kit.doctor.examine import choose_runtime, examine, fit, unfit
 from kit.doctor.needs import needs_of
-from kit.doctor.topic import DOCKER, FAIL, WARN, WHEELS
+from kit.doctor.topic import DOCKER, FAIL, PASS, WARN, WHEELS, Verdict
 from kit.engine import setup as engine_setup
+from kit.home import Home
+from kit.hosts.host import Host
 from kit.image_lock import LOCK_NAME
 from kit.options import find_plan, home, json_option, open_host, plan_option, registry_name
 from kit.output import print_json, print_table, say
 from records.decode import to_object
+
+if TYPE_CHECKING:
+    from kit.ssh.known_hosts import Pin
 
 
 @click.command()
@@ -60,14 +66,20 @@ def command(
     host = open_host(here, host_name, accept_new=accept_new)
     say(f"{host.name}: looking for what plan {plan.id} needs")
     there = host.home(here).path
-    verdicts = examine(host, there, needs)
+    keys = _host_keys(here, host)
+    verdicts = (*(_key_verdict(pin) for pin in keys), *examine(host, there, needs))
     if needs.runtime != DOCKER:
         facts = engine_setup.with_what_is_brought(host, plan, host.probe(there))
         verdicts += fit(facts, plan, engine_setup.needs(plan))
     chosen = choose_runtime(verdicts, needs)
     if as_json:
         print_json(
-            {"plan": plan.id, "runtime": chosen, "verdicts": [to_object(v) for v in verdicts]}
+            {
+                "plan": plan.id,
+                "runtime": chosen,
+                "host_keys": [to_object(pin) for pin in keys],
+                "verdicts": [to_object(v) for v in verdicts],
+            }
         )
     else:
         print_table(("check", "", "found"), [(v.check, v.status, v.found) for v in verdicts])
@@ -79,3 +91,20 @@ def command(
     failed = [verdict for verdict in verdicts if verdict.status == FAIL]
     if failed:
         raise unfit(host.name, plan, failed)
+
+
+def _host_keys(here: Home, host: Host) -> tuple[Pin, ...]:
+    """The keys that were accepted on the way to the host, nearest first; none of this machine."""
+    if not host.place:
+        return ()
+    from kit.ssh.host import SshHost  # the cryptography behind it takes long to import
+    from kit.ssh.known_hosts import pins
+
+    if not isinstance(host, SshHost):
+        return ()
+    hops = (*host.destination.jumps, host.destination)
+    return tuple(pin for hop in hops for pin in pins(here.known_hosts, hop.known_as))
+
+
+def _key_verdict(pin: Pin) -> Verdict:
+    return Verdict("host-key", PASS, f"{pin.host} {pin.shown}")
