@@ -6,6 +6,7 @@ nodes; a harness is a task of an array job, known by the note that was left when
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from kit.hosts.facts import HostFacts
 from kit.hosts.host import Done, Host, HostSpec, Running
 from kit.slurm.scheduler import Scheduler
 from kit.slurm.site import SlurmSite
+
+# An array by its name, and a task of it; formerly by its number.
+_NOTED = re.compile(rb"(kit-[0-9a-f]+|[0-9]+)((?:_[0-9]+)?)\n")
 
 
 class SlurmHost:
@@ -77,16 +81,17 @@ class SlurmHost:
     def attach(self, note: Path, argv_part: str) -> Running | None:
         """The task that the note's neighbour remembers, unless it has ended; else by the note."""
         try:
-            task = self.read(task_note(note)).decode("ascii").strip()
+            noted = _NOTED.fullmatch(self.read(task_note(note)))
         except FileNotFoundError:
             return self.login.attach(note, argv_part)
-        array, _, block = task.partition("_")
+        if noted is None:
+            return None
+        array, task = (part.decode("ascii") for part in noted.groups())
         if not array.isdecimal():
-            array = self.scheduler.number(array) if array else ""
-            task = f"{array}_{block}"
+            array = self.scheduler.number(array)
         if not array:
             return None
-        found = Task(self, task, stop_note(note))
+        found = Task(self, f"{array}{task}", stop_note(note))
         return found if found.exit_status() is None else None
 
     def put(self, source: Path, target: Path) -> None:
@@ -160,9 +165,7 @@ class Task:
 
 
 def task_note(note: Path) -> Path:
-    """Beside a run's job and the note of its process, that of a task: `kit-0a1b2c3d_3` (or `12_3`,
-    as kits once wrote it).
-    """
+    """Beside a run's job and the note of its process, that of a task: `kit-0a1b2c3d_3`."""
     return note.with_suffix(".slurm")
 
 

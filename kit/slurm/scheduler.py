@@ -1,11 +1,12 @@
 """Slurm's commands on its login node: submit, look, signal, cancel.
 
 Invariant: the controller is asked for the jobs of one array at once, and no more often than the
-site's `poll_s`; a controller that does not answer changes nothing that was known.
+site's `poll_s`, whether it answers or not.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Sequence
@@ -20,17 +21,21 @@ from records.errors import SchedulerError
 _FORGOTTEN = "Invalid job id"
 # sbatch(1), --parsable; what a site's own wrapper prints before it is passed over.
 _NUMBER = re.compile(r"^(\d+)(?:;\S*)?$", re.MULTILINE)
+# squeue(1), ENVIRONMENT VARIABLES: a user's own views, which would hide jobs from the kit, too.
+_VIEWS = ("SQUEUE_ACCOUNT", "SQUEUE_LICENSES", "SQUEUE_PARTITION", "SQUEUE_QOS", "SQUEUE_USERS")
 _AWAY = ("Unable to contact slurm controller", "Socket timed out", "Connection refused", "no end")
 _TIMEOUT_S = 60
 
 
 @dataclass(slots=True)
 class Scheduler:
-    """One login node. What was seen of an array is kept until it is due again."""
+    """One login node. What was seen of an array, or why nothing, is kept until it is due again."""
 
     login: Host
     poll_s: float
-    _seen: dict[str, tuple[float, dict[str, TaskState]]] = field(default_factory=dict)
+    _seen: dict[str, tuple[float, dict[str, TaskState] | SchedulerError]] = field(
+        default_factory=dict
+    )
     _numbers: dict[str, str] = field(default_factory=dict)
 
     def require(self) -> None:
@@ -41,30 +46,41 @@ class Scheduler:
 
     def submit(self, argv: Sequence[str], script: bytes) -> str:
         """The number of the array job. SchedulerError with what sbatch says."""
-        unset = [word for name in TOKEN_NAMES for word in ("-u", name)]
-        done = self.login.run(("env", *unset, *argv), stdin=script, timeout_s=_TIMEOUT_S)
+        done = self._run_without(TOKEN_NAMES, argv, script)
         numbers = _NUMBER.findall(done.stdout)
         if done.status != 0 or not numbers:
             raise self._refused("sbatch", done)
         return str(numbers[-1])
 
     def number(self, job_name: str) -> str:
-        """The array job of this name, which none but one bears; "" where Slurm knows of none."""
+        """The array job of this name, which none but one bears; "" where Slurm knows of none.
+
+        A line that drops while sbatch answers has it run again (Host.run): the first job stays.
+        """
         if job_name not in self._numbers:
-            argv = ("squeue", "-h", "-t", "all", f"--name={job_name}", "-o", "%F")
-            done = self.login.run(argv, timeout_s=_TIMEOUT_S)
+            argv = ("squeue", "--all", "-h", "-t", "all", f"--name={job_name}", "-o", "%j %F")
+            done = self._run_without(_VIEWS, argv)
             if done.status != 0:
                 raise self._refused("squeue", done)
-            self._numbers[job_name] = next(iter(_NUMBER.findall(done.stdout)), "")
+            lines = (line.split() for line in done.stdout.splitlines())
+            found = sorted({int(words[1]) for words in lines if words[:1] == [job_name]})
+            for extra in found[1:]:
+                self.login.run(("scancel", str(extra)), timeout_s=_TIMEOUT_S)
+            self._numbers[job_name] = str(found[0]) if found else ""
         return self._numbers[job_name]
 
     def task(self, name: str) -> TaskState | None:
         """The state of task `12_3`; None where Slurm does not know it any more."""
         array = name.partition("_")[0]
-        at, seen = self._seen.get(array, (0.0, {}))
-        if not seen or time.monotonic() - at >= self.poll_s:
-            seen = self._look(array)
+        at, seen = self._seen.get(array, (-math.inf, {}))
+        if time.monotonic() - at >= self.poll_s:
+            try:
+                seen = self._look(array)
+            except SchedulerError as error:
+                seen = error
             self._seen[array] = time.monotonic(), seen
+        if isinstance(seen, SchedulerError):
+            raise seen
         return seen.get(name)
 
     def end(self, name: str) -> None:
@@ -78,6 +94,11 @@ class Scheduler:
         self._seen.clear()
         if done.status != 0 and _FORGOTTEN not in done.stderr:
             raise self._refused("scancel", done)
+
+    def _run_without(self, names: Sequence[str], argv: Sequence[str], stdin: bytes = b"") -> Done:
+        """A command that is not to see these variables of the environment."""
+        unset = [word for name in names for word in ("-u", name)]
+        return self.login.run(("env", *unset, *argv), stdin=stdin, timeout_s=_TIMEOUT_S)
 
     def _look(self, array: str) -> dict[str, TaskState]:
         done = self.login.run(("scontrol", "show", "job", "-o", array), timeout_s=_TIMEOUT_S)

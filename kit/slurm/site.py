@@ -25,6 +25,9 @@ from records.decode import from_object
 from records.errors import FormatError, PlanError
 
 FILE_NAME = "KIT_SLURM"
+# By its name, and its tasks by their numbers, on the login node's own cluster a job is found again.
+_KEPT = ("--job-name", "--array", "--clusters")
+_KEPT_SHORT = ("-J", "-a", "-M")
 _CONTAINERS = ("", "apptainer", "singularity")  # the same program under its former name
 
 
@@ -60,6 +63,17 @@ class SlurmSite:
                 raise FormatError(f"{name} is less than 1")
         for key in self.constraint:
             _capability(key)
+        for option in self.options:
+            name = option.partition("=")[0]
+            # getopt_long(3) takes any beginning of a name that no other begins with.
+            if name.startswith("--"):
+                is_kept = any(kept.startswith(name) for kept in _KEPT)
+            else:
+                is_kept = name.startswith(_KEPT_SHORT)
+            if is_kept:
+                raise FormatError(
+                    f"options: {option!r}: name, array and cluster are the kit's to say"
+                )
 
     def features(self, least: Decimal) -> str:
         """The constraint for GPUs of this compute capability or a higher one; "" for none."""

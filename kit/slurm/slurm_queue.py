@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -84,18 +85,22 @@ class SlurmQueue:
         return self._submit(argv, script(self.host.python, harness, path), name)
 
     def _submit(self, argv: Sequence[str], text: bytes, name: str) -> str:
-        """Its number, also where sbatch took the job in and then failed: a socket timed out."""
+        """Its number by its name, as which it is in the queue even where sbatch then failed: a
+        socket timed out, or a line dropped.
+        """
+        number, failure = "", None
         try:
-            return self.host.scheduler.submit(argv, text)
+            number = self.host.scheduler.submit(argv, text)
         except SchedulerError as error:
-            try:
-                number = self.host.scheduler.number(name)
-            except SchedulerError:
-                raise error from None
-            if not number:
-                raise
-            self.say(f"warning: {error.message}; it is in the queue all the same")
+            failure = error
+        with suppress(SchedulerError):  # then it is what sbatch says
+            number = self.host.scheduler.number(name) or number
+        if failure is None:
             return number
+        if not number:
+            raise failure
+        self.say(f"warning: {failure.message}; it is in the queue all the same")
+        return number
 
     def _engine(self, harness: Path, digest: Digest) -> EngineSetup:
         if self.docker is None:

@@ -15,7 +15,9 @@ _ENDED = frozenset(
     {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL",
      "DEADLINE", "OUT_OF_MEMORY", "REVOKED"}
 )  # fmt: skip
-_WAITING = frozenset({"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT"})
+_WAITING = frozenset(
+    {"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
+)
 _WORD = re.compile(r"(?:^| )(JobState|Reason|ExitCode|ArrayJobId|ArrayTaskId|JobId)=(\S*)")
 
 

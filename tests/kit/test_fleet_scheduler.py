@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from kit.engine.hub_token import TOKEN_NAMES
-from kit.hosts.host import Done
+from kit.hosts.host import TIMED_OUT, Done
 from kit.hosts.local import LocalHost
 from kit.slurm.cluster_host import SlurmHost, Task
 from kit.slurm.scheduler import Scheduler
@@ -85,12 +86,27 @@ def test_what_a_sites_wrapper_prints_before_the_number_is_passed_over() -> None:
 
 
 def test_an_array_is_found_by_its_name_and_asked_for_once() -> None:
-    login = Login([Done(0, "17\n17\n", ""), Done(0, "", "")])
+    login = Login([Done(0, "kit-1 17\nkit-1 17\n", ""), Done(0, "", "")])
     scheduler = Scheduler(login, 10)
     assert [scheduler.number("kit-1"), scheduler.number("kit-1"), scheduler.number("kit-2")] == [
         "17", "17", "",
     ]  # fmt: skip
     assert "--name=kit-1" in login.asked[0]
+
+
+def test_a_users_own_view_of_the_queue_hides_no_job_of_the_kits() -> None:
+    # squeue(1): without --all it shows no hidden partition, and its environment filters.
+    login = Login([Done(0, "kit-1 17\n", "")])
+    assert Scheduler(login, 10).number("kit-1") == "17"
+    (words,) = login.asked
+    assert "--all" in words
+    assert {("-u", "SQUEUE_PARTITION"), ("-u", "SQUEUE_USERS")} <= set(itertools.pairwise(words))
+
+
+def test_of_a_job_submitted_twice_by_a_line_that_dropped_the_first_stays() -> None:
+    login = Login([Done(0, "40 jobs\nkit-1 18\nkit-1 17\nkit-1 18\n", ""), Done(0, "", "")])
+    assert Scheduler(login, 10).number("kit-1") == "17"
+    assert login.asked[1:] == [("scancel", "18")]
 
 
 def test_a_machine_that_is_no_login_node_is_told_before_anything_is_done() -> None:
@@ -104,6 +120,22 @@ def test_the_controller_is_asked_no_more_often_than_it_is_to_be() -> None:
     login = Login([Done(0, SHOWN.format("RUNNING"), "")])
     scheduler = Scheduler(login, 1000)
     assert all(scheduler.task("1_1") is not None for _ in range(5))
+    assert len(login.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Done(1, "", "slurm_load_jobs error: Invalid job id specified\n"),
+        Done(TIMED_OUT, "", "scontrol: no end after 60 s"),
+    ],
+)
+def test_what_it_cannot_tell_is_not_asked_at_once_for_every_task(answer: Done) -> None:
+    login = Login([answer])
+    scheduler = Scheduler(login, 1000)
+    for number in range(3):
+        with suppress(SchedulerError):
+            assert scheduler.task(f"1_{number}") is None
     assert len(login.asked) == 1
 
 
@@ -141,12 +173,22 @@ def test_a_note_names_the_array_so_that_no_number_of_another_job_is_taken_for_it
         def read(self, path: Path, offset: int = 0) -> bytes:
             return b"kit-0a1b2c3d_1\n"
 
-    found = Noted([Done(0, "1\n", ""), Done(0, SHOWN.format("RUNNING"), "")])
+    found = Noted([Done(0, "kit-0a1b2c3d 1\n", ""), Done(0, SHOWN.format("RUNNING"), "")])
     task = SlurmHost(found, SlurmSite(), "slurm/login").attach(Path("/none.pid"), "")
     assert isinstance(task, Task)
     assert task.name == "1_1"
     unknown = Noted([Done(0, "", "")])
     assert SlurmHost(unknown, SlurmSite(), "slurm/login").attach(Path("/none.pid"), "") is None
+
+
+@pytest.mark.parametrize("note", [b"", b"\n", b"kit-1", b"\xff\xfe_1\n", b"12_x\n"])
+def test_a_note_that_was_damaged_names_no_task(note: bytes) -> None:
+    class Noted(Login):
+        def read(self, path: Path, offset: int = 0) -> bytes:
+            return note
+
+    login = Noted([Done(0, "kit-0a1b2c3d 1\n", ""), Done(0, SHOWN.format("RUNNING"), "")])
+    assert SlurmHost(login, SlurmSite(), "slurm/login").attach(Path("/none.pid"), "") is None
 
 
 def test_a_task_taken_out_before_it_had_a_node_is_no_task_any_more() -> None:

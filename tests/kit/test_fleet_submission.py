@@ -36,9 +36,9 @@ SLURM = {
         """,
     "squeue": """\
         for word; do
-            case "$word" in --name=*) grep -n "^${word#*=}$" arrays | cut -d: -f1;; esac
+            case "$word" in --name=*) name="${word#*=}";; esac
         done
-        true
+        grep -n "^$name$" arrays | while IFS=: read -r number _; do echo "$name $number"; done
         """,
     "scontrol": """\
         for number; do :; done
