@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from analysis.figures.figure import Figure
 from analysis.figures.rows import grouped, pairs, rows_of
 from analysis.figures.style import GREY, WIDE, looks
-from analysis.power_tables import Source, spread_found_anyhow
+from analysis.power_sources import Source
+from analysis.power_tables import spread_found_anyhow
 from analysis.statistics.planning import (
     Design,
     cv_factors,
@@ -30,6 +31,8 @@ _FIRST, _LEAST_REACH, _POINTS = 3, 48, 14
 _PANELS = ("CV interval", "ratio of two arms", "ratio of spreads")
 _LABELS = ("multiple of the CV found", "difference, margin (%)", "ratio of SDs")
 _FOUND, _MARGIN = "found", "margin"
+# Names of arms up to so many characters stand four beside each other.
+_SHORT = 22
 _TICKS = (3, 6, 12, 24, 48, 96, 192, 384, 768, 1536)
 # Larger ratios of spreads than this are no longer a question of how many boots.
 _SPREAD_END = 12.0
@@ -88,13 +91,14 @@ def draw_power(canvas: Canvas, data: Table) -> None:
         axis.yaxis.set_minor_formatter(NullFormatter())
         axis.set(title=panel, xlabel="boots of an arm on a host", ylabel=label)
         if panel != _PANELS[1]:
-            axis.legend(loc="upper right" if panel == _PANELS[0] else "center right")
+            axis.legend(loc="upper right")
     axes[2].set_ylim(top=_SPREAD_END)
     handles, names = axes[1].get_legend_handles_labels()
     first = dict(zip(names[::-1], handles[::-1], strict=True))
+    beside = 4 if max(map(len, arms)) <= _SHORT else 2
     canvas.legend(
         [first[name] for name in arms], list(arms), loc="outside lower center",
-        ncols=min(4, len(arms)), title="middle: found, filled; margin, hollow", title_fontsize=7,
+        ncols=min(beside, len(arms)), title="middle: found, filled; margin, hollow", title_fontsize=7,
     )  # fmt: skip
 
 

@@ -7,14 +7,13 @@ and from how many boots, stands beside it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
 
 from analysis.metrics import WindowMetrics
-from analysis.published import Published
+from analysis.power_sources import LEAST_BOOTS, Source, source_table
 from analysis.statistics.blocking import blocked_ratio
-from analysis.statistics.dispersion import cv_interval
 from analysis.statistics.planning import (
     MOST_BOOTS,
     MOST_HOSTS,
@@ -40,20 +39,8 @@ from analysis.statistics.planning import (
 from analysis.statistics.power import cv_margin_power
 from analysis.table import MISSING, Column, Table, number, words
 
-# Of fewer boots the spread is no estimate to plan by.
-_LEAST_BOOTS = 3
 # Log ratios that differ by less than this differ by rounding.
 _NO_ERROR = 1e-12
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """An arm's CV (a fraction) and what it is known from; arms of one `group` can be compared."""
-
-    name: str
-    cv: float
-    boots: int
-    group: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +56,13 @@ class Wanted:
     spread: float = 2.0
 
 
-def published_sources(claims: Iterable[Published]) -> list[Source]:
-    """The published CVs; `boots` 0 where the source does not say of how many."""
-    return [
-        Source(claim.id, float(claim.figure) / 100, claim.boots, claim.quantity)
-        for claim in claims
-        if claim.test == "cv-margin"
-    ]
-
-
-def measured_sources(metrics: Iterable[WindowMetrics]) -> list[Source]:
-    """CV of throughput over boots of each arm and window that has three boots and a spread."""
-    cells: dict[tuple[str, str], list[float]] = {}
-    for one in metrics:
-        cells.setdefault((one.window, one.arm), []).append(one.output_tokens_per_s)
-    return [
-        Source(f"{arm} {window}", cv_interval(values).cv, len(values), window)
-        for (window, arm), values in sorted(cells.items())
-        if len(values) >= _LEAST_BOOTS and max(values) > min(values)
-    ]
-
-
 def power_tables(sources: Sequence[Source], design: Design, wanted: Wanted) -> list[Table]:
-    """What the design can tell of CVs, ratios and spreads, and of hosts where there are several."""
+    """What the design can tell of CVs, ratios and spreads, and of hosts where there are several.
+
+    The first table says what CVs the others rest on.
+    """
     tables = [
+        source_table(sources),
         _cv_table(sources, design, wanted),
         _ratio_table(sources, design, wanted),
         _spread_table(design, wanted),
@@ -116,7 +86,7 @@ def blocks_table(metrics: Sequence[WindowMetrics]) -> Table:
         for first, second in combinations(sorted(arms), 2):
             shared = sorted(arms[first].keys() & arms[second].keys())
             over, under = ([arms[arm][block] for block in shared] for arm in (first, second))
-            if len(shared) < _LEAST_BOOTS or _same_ratio(over, under):
+            if len(shared) < LEAST_BOOTS or _same_ratio(over, under):
                 continue
             found = blocked_ratio(over, under)
             rows.append(
@@ -134,8 +104,8 @@ def blocks_table(metrics: Sequence[WindowMetrics]) -> Table:
         "blocks",
         "What this run's blocks gained",
         (
-            "Correlation of two arms over blocks, as --correlation takes it; of few blocks, rough.",
-            "Gain: how many boots in random order one boot in blocks was worth.",
+            "correlation: of two arms over blocks, for --correlation; of few blocks, rough.",
+            "gain: how many boots in random order one boot in blocks was worth.",
         ),
         (
             *words("arm", "over"),
@@ -157,13 +127,14 @@ def _same_ratio(one: Sequence[float], two: Sequence[float]) -> bool:
 def _cv_table(sources: Sequence[Source], design: Design, wanted: Wanted) -> Table:
     rows = []
     for source in sources:
-        low, high = cv_factors(design, source.cv)
-        chance = cv_margin_power(source.cv, design.free, wanted.within)
+        mine = _of(design, source)
+        low, high = cv_factors(mine, source.cv)
+        chance = cv_margin_power(source.cv, mine.free, wanted.within)
         rows.append(
             (
                 source.name,
+                str(mine.boots),
                 number(100 * source.cv, 2),
-                str(source.boots) if source.boots else MISSING,
                 number(100 * low, 2),
                 number(100 * high, 2),
                 number(100 * chance, 1),
@@ -172,12 +143,16 @@ def _cv_table(sources: Sequence[Source], design: Design, wanted: Wanted) -> Tabl
         )
     return Table(
         "cv",
-        "The CV of an arm",
+        "How well an arm's CV would be known",
         (
-            "Interval: 95 %, modified McKay (Vangel 1996), were this CV found again.",
             (
-                f"Repeats: chance that the 90 % interval of an identical repetition lies within "
-                f"{_percent(wanted.within)} of the CV."
+                "95 % low, high: where the true CV may lie if just this one is found (modified "
+                "McKay, Vangel 1996)."
+            ),
+            (
+                f"repeats: the chance that the same study again finds it within "
+                f"{_percent(wanted.within)}, its 90 % interval wholly inside; boots to repeat: how "
+                f"many give {_percent(design.power)}."
             ),
             (
                 "For normal boots and a CV below a third; analysis/statistics/COVERAGE.md says "
@@ -186,12 +161,12 @@ def _cv_table(sources: Sequence[Source], design: Design, wanted: Wanted) -> Tabl
         ),
         (
             *words("arm"),
+            Column("boots"),
             Column("CV", "%"),
-            Column("known from boots"),
             Column("95 % low", "%"),
             Column("95 % high", "%"),
             Column("repeats", "%"),
-            Column("boots for it"),
+            Column("boots to repeat"),
         ),
         tuple(rows),
     )
@@ -199,45 +174,66 @@ def _cv_table(sources: Sequence[Source], design: Design, wanted: Wanted) -> Tabl
 
 def _ratio_table(sources: Sequence[Source], design: Design, wanted: Wanted) -> Table:
     search, unit = (fewest_hosts, "hosts") if design.host_cv else (fewest_boots, "boots")
-    rows = []
+    rows, found, equal = [], 0, 0
     for one, two in _comparable(sources):
-        error, _ = ratio_error(design, one.cv, two.cv)
+        mine = min((_of(design, source) for source in (one, two)), key=lambda one: one.boots)
+        error, _ = ratio_error(mine, one.cv, two.cv)
+        finds = detects_ratio(wanted.difference, one.cv, two.cv)
+        meets = meets_margin(wanted.margin, one.cv, two.cv)
+        found, equal = found + finds(mine), equal + meets(mine)
         rows.append(
             (
                 one.name,
                 two.name if two is not one else "one like it",
+                str(mine.boots),
                 number(100 * error, 2),
-                number(100 * (detectable_ratio(design, one.cv, two.cv) - 1), 2),
-                _count(search(design, detects_ratio(wanted.difference, one.cv, two.cv))),
-                number(100 * smallest_margin(design, one.cv, two.cv), 2),
-                _count(search(design, meets_margin(wanted.margin, one.cv, two.cv))),
+                number(100 * (detectable_ratio(mine, one.cv, two.cv) - 1), 2),
+                _count(search(mine, finds)),
+                number(100 * smallest_margin(mine, one.cv, two.cv), 2),
+                _count(search(mine, meets)),
             )
         )
     return Table(
         "ratio",
-        "The ratio of two arms",
+        "What difference between two arms would be found",
         (
             (
-                f"Found: the smallest difference that the paired t test finds with a power of "
-                f"{_percent(design.power)}; {unit} for one of {_percent(wanted.difference)}."
+                f"finds: the smallest difference that is found with a chance of "
+                f"{_percent(design.power)} (paired t test of logs, a boot of each arm in a block). "
+                f"One of {_percent(wanted.difference)} is found in {found} of {len(rows)} rows."
             ),
             (
-                f"Margin: the narrowest within which equal arms are found equivalent (TOST) with "
-                f"that power; {unit} for one of {_percent(wanted.margin)}."
+                f"equal within: the narrowest margin within which arms that are equal are shown to "
+                f"be, with that chance (TOST). {_percent(wanted.margin)} does in {equal} of "
+                f"{len(rows)} rows."
             ),
-            "Boots are of an arm, on each host. Logs of throughput, one boot of each arm a block.",
-            f'"-": not with {MOST_HOSTS if design.host_cv else MOST_BOOTS} {unit}.',
+            (
+                f"{unit} to …: how many{_on_each(design)} do it; {MISSING}: not with "
+                f"{MOST_HOSTS if design.host_cv else MOST_BOOTS}."
+            ),
         ),
         (
             *words("arm", "over"),
+            Column("boots"),
             Column("standard error", "%"),
-            Column("found", "%"),
+            Column("finds", "%"),
             Column(f"{unit} to find {_percent(wanted.difference)}"),
-            Column("margin", "%"),
-            Column(f"{unit} for {_percent(wanted.margin)}"),
+            Column("equal within", "%"),
+            Column(f"{unit} to show {_percent(wanted.margin)}"),
         ),
         tuple(rows),
     )
+
+
+def _of(design: Design, source: Source) -> Design:
+    """The design with the boots that the plan gives this arm."""
+    return replace(design, boots=source.planned) if source.planned else design
+
+
+def _on_each(design: Design) -> str:
+    if design.host_cv:
+        return " with so many boots of an arm on each"
+    return " of an arm on each host" if design.hosts > 1 else " of an arm"
 
 
 def _spread_table(design: Design, wanted: Wanted) -> Table:
@@ -245,9 +241,13 @@ def _spread_table(design: Design, wanted: Wanted) -> Table:
     anyhow = fewest_boots(design, detects_spread_anyhow(wanted.spread))
     return Table(
         "spread",
-        "The ratio of two arms' spreads",
+        "What difference between two arms' spreads would be found",
         (
-            f"Found: the smallest ratio of SDs found with a power of {_percent(design.power)}.",
+            (
+                f"finds: the smallest ratio of two standard deviations that is found with a chance "
+                f"of {_percent(design.power)}, with {design.boots} boots of an arm"
+                f"{' on each host' if design.hosts > 1 else ''}."
+            ),
             (
                 f"F is for normal boots; Brown-Forsythe, which keeps its level for any, by "
                 f"{SIMULATIONS} simulations of those from seed {SEED}, up to {MOST_SIMULATED} "
@@ -256,7 +256,7 @@ def _spread_table(design: Design, wanted: Wanted) -> Table:
         ),
         (
             *words("test"),
-            Column("found", "ratio"),
+            Column("finds", "ratio"),
             Column(f"boots to find {wanted.spread:g}"),
         ),
         (
@@ -270,11 +270,11 @@ def _host_table(design: Design) -> Table:
     low, high = host_sd_factors(design)
     return Table(
         "hosts",
-        "The spread over hosts",
+        "How well the spread between hosts would be known",
         (
             (
-                "95 % interval of the SD over hosts, as a multiple of its estimate, at its "
-                "narrowest: if boots were all alike."
+                "95 % interval of the standard deviation over hosts, as a multiple of what is "
+                "found, at its narrowest: if boots were all alike."
             ),
         ),
         (Column("hosts"), Column("95 % low"), Column("95 % high")),

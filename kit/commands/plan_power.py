@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,8 @@ from analysis.figures.figure import FORMS
 from analysis.figures.rendering import render
 from analysis.metrics import WindowMetrics, run_metrics
 from analysis.power_figure import power_figure
-from analysis.power_tables import (
-    Source,
-    Wanted,
-    blocks_table,
-    measured_sources,
-    power_tables,
-    published_sources,
-)
+from analysis.power_sources import Source, measured_sources, published_sources, with_boots_of
+from analysis.power_tables import Wanted, blocks_table, power_tables
 from analysis.published import load_published
 from analysis.reading import read_run
 from analysis.statistics.planning import Design
@@ -54,6 +49,15 @@ class _Number(click.FloatRange):
             self.fail(f"{value!r} is not a number", param, ctx)
         return number
 
+
+_BORROWED = (
+    "How much this plan's own boots will differ is not known before a run: the published study's\n"
+    "figures stand for them. --from RUN takes a run's own, --cv PERCENT any."
+)
+_NONE_OF_THESE = (
+    "The published study measured none of this plan's arms: the rows below are the study's.\n"
+    "--from RUN takes the spreads of a run of this plan, --cv PERCENT any."
+)
 
 # Below this share of a percent boots do not differ, and squares of it leave what floats hold.
 _LEAST_CV_PERCENT = 1e-4
@@ -193,8 +197,9 @@ def command(
     """What a plan's boots can tell of a CV, a ratio and a spread, and how many an answer needs.
 
     NAME: a plan of this kit, or a TOML file; default: that of the run, or smoke-cpu.
-    The spread of the arms: --cv, or a run's own with --from, or else the published ones of
-    paper/published.toml. Every host runs every arm, in blocks.
+    Boots of one arm differ; how much decides what a plan can tell. That spread is taken from --cv,
+    or from a run with --from, or else from paper/published.toml: what the published study found of
+    such arms. Every host runs every arm, in blocks.
 
     \b
     Example:
@@ -207,10 +212,13 @@ def command(
         raise click.UsageError("--host-cv is about several hosts: --hosts 2 or more")
     here = home()
     wanted = Wanted(detect, margin, within, spread)
-    sources, read = _sources(here, cvs, run, window)
+    read = _read(here, cvs, run, window)
     plan = read.plan if read and not name else find_plan(here, name or DEFAULT_PLAN)
-    boots = boots or max(2, plan.blocks // hosts)
-    design = Design(boots, hosts, correlation, host_cv / 100, alpha, power)
+    sources = _sources(here, cvs, read, plan)
+    if boots is None:
+        sources = with_boots_of(sources, plan, hosts)
+    per_host = boots or max(2, plan.blocks // hosts)
+    design = Design(per_host, hosts, correlation, host_cv / 100, alpha, power)
     with heartbeat(say, "computing"):
         tables = power_tables(sources, design, wanted)
         if read:
@@ -230,46 +238,57 @@ def command(
             }
         )
         return
-    many = f" on each of {hosts} hosts" if hosts > 1 else " on one host"
-    click.echo(
-        f"{plan.id}: {design.boots} boots of an arm{many}; "
-        f"level {100 * alpha:g} %, power {100 * power:g} %"
-    )
+    click.echo(_headed(plan, design, sources, alpha, power))
     if not cvs and read is None:
-        click.echo("The spreads are the published ones, not of this plan's arms; --from or --cv")
-        click.echo("gives others.")
+        click.echo(_BORROWED if any(source.arm for source in sources) else _NONE_OF_THESE)
     for table in tables:
         _show(table)
     if hosts == 1:
-        click.echo("\nOne host tells nothing of how much hosts differ: --hosts.")
+        click.echo("\nOne host tells nothing of how much hosts differ; --hosts 3 asks about three.")
 
 
-def _sources(
-    here: Home, cvs: tuple[float, ...], run: str | None, window: str
-) -> tuple[list[Source], _Read | None]:
-    """What is known of the arms' spread, and with --from the run that it is known from."""
+def _headed(
+    plan: Plan, design: Design, sources: Sequence[Source], alpha: float, power: float
+) -> str:
+    counts = sorted({source.planned or design.boots for source in sources})
+    boots = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
+    many = f" on each of {design.hosts} hosts" if design.hosts > 1 else " on one host"
+    return (
+        f"{plan.id}: {boots} boots of an arm{many}; "
+        f"level {100 * alpha:g} %, power {100 * power:g} %"
+    )
+
+
+def _read(here: Home, cvs: tuple[float, ...], run: str | None, window: str) -> _Read | None:
+    """With --from the run that is meant."""
     if cvs and run is not None:
         raise click.UsageError("--cv or --from: not both")
     if window and run is None:
         raise click.UsageError("--window is of a run: --from RUN")
-    if cvs:
-        return [Source(f"CV {cv:g} %", cv / 100, 0, "") for cv in dict.fromkeys(cvs)], None
     if run is None:
-        found = published_sources(load_published(here.root).values())
-        if not found:
-            raise click.UsageError("no published CV in paper/published.toml: --cv or --from")
-        return found, None
+        return None
     with heartbeat(say, "reading the records"):
         read = read_run(find_records(here, run))
         metrics = [one for one in run_metrics(read) if not window or one.window == window]
-        found = measured_sources(metrics)
-    if not found:
+    if not measured_sources(metrics):
         where = f" in window {window}" if window else ""
         raise click.UsageError(
             f"{read.run_id}: no arm with three usable boots{where}; give --cv PERCENT, or a run "
             "of more blocks"
         )
-    return found, _Read(read.started.plan, metrics)
+    return _Read(read.started.plan, metrics)
+
+
+def _sources(here: Home, cvs: tuple[float, ...], read: _Read | None, plan: Plan) -> list[Source]:
+    """What is known of the arms' spread."""
+    if cvs:
+        return [Source(f"CV {cv:g} %", cv / 100, 0, "") for cv in dict.fromkeys(cvs)]
+    if read is not None:
+        return measured_sources(read.metrics)
+    found = published_sources(load_published(here.root).values(), plan)
+    if not found:
+        raise click.UsageError("no published CV in paper/published.toml: --cv or --from")
+    return found
 
 
 def _draw(plot: Path, sources: list[Source], design: Design) -> list[Path]:

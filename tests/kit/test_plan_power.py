@@ -35,13 +35,20 @@ def test_published_spreads_and_a_plans_own_boots(capsys: pytest.CaptureFixture[s
     found = told(capsys, "l4-confounds")
     assert found["design"]["boots"] == 12
     cvs = {row["arm"]: row for row in rows(found, "cv")}
-    graph = cvs["dispersion.graph.cv"]
-    assert (graph["cv_percent"], graph["known_from_boots"]) == (13.92, 12)
+    graph = cvs["draft-bf16-graph c64"]
+    assert (graph["cv_percent"], graph["boots"]) == (13.92, 12)
     assert graph["95_percent_low_percent"] < 13.92 < graph["95_percent_high_percent"]
-    assert cvs["acceptance.cv"]["known_from_boots"] is None
+    known = {row["arm"]: row for row in rows(found, "sources")}
+    assert known["draft-bf16-graph c64"]["over_boots"] == 12
+    assert (
+        "CUDA graphs, draft model (dispersion.graph.cv)"
+        in (known["draft-bf16-graph c64"]["known_from"])
+    )
+    assert known["draft-bf16-graph c64, acceptance length"]["over_boots"] is None
     pairs = {(row["arm"], row["over"]) for row in rows(found, "ratio")}
-    assert ("dispersion.graph.cv", "dispersion.eager.cv") in pairs
-    assert ("dispersion.graph.cv", "acceptance.cv") not in pairs  # no ratio of unlike quantities
+    assert ("draft-bf16-graph c64", "draft-bf16-eager c64") in pairs
+    # no ratio of unlike quantities
+    assert ("draft-bf16-graph c64", "draft-bf16-graph c64, acceptance length") not in pairs
     assert [row["test"] for row in rows(found, "spread")] == ["F", "Brown-Forsythe"]
     assert "hosts" not in {table["name"] for table in found["tables"]}
 
@@ -55,7 +62,38 @@ def test_in_words_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "power", "smoke-cpu"]) == 0
     shown = capsys.readouterr().out
     assert "One host tells nothing of how much hosts differ" in shown
-    assert "published ones, not of this plan's arms" in shown
+    assert "figures stand for them" in shown
+
+
+def test_a_newcomer_finds_the_plans_own_arms_and_what_stands_for_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Rows are arms of the plan; a claim's id stands only beside the words of what it is."""
+    assert main(["plan", "power", "smoke-cpu"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert not [line for line in lines if line.startswith(("dispersion.", "acceptance."))]
+    (told,) = [line for line in lines if "(dispersion.ngram.cv)" in line]
+    assert told.startswith("ngram c8 ")
+    assert "n-gram speculation at the same n" in told
+    # A plan that the study measured no arm of says so.
+    assert main(["plan", "power", "demo"]) == 0
+    assert "measured none of this plan's arms" in capsys.readouterr().out
+
+
+def test_each_arm_has_the_boots_that_the_plan_gives_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Arms may name their blocks: of sm90-confounds n-gram has six boots, the draft twelve."""
+    found = told(capsys, "sm90-confounds")
+    assert {row["arm"]: row["boots"] for row in rows(found, "cv")} == {
+        "draft c64": 12, "draft-eager c64": 12, "ngram c64": 6, "draft c64, acceptance length": 12
+    }  # fmt: skip
+    shared = {(row["arm"], row["over"]): row["boots"] for row in rows(found, "ratio")}
+    assert shared["draft c64", "ngram c64"] == 6
+    asked = told(capsys, "sm90-confounds", "--boots", "24")
+    assert {row["boots"] for row in rows(asked, "cv")} == {24}
+    few = next(row for row in rows(found, "cv") if row["arm"] == "ngram c64")
+    many = next(row for row in rows(asked, "cv") if row["arm"] == "ngram c64")
+    assert many["95_percent_high_percent"] < few["95_percent_high_percent"]
+    assert many["boots_to_repeat"] == few["boots_to_repeat"]
 
 
 def test_spreads_given_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,7 +102,7 @@ def test_spreads_given_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
     assert [source["name"] for source in few["sources"]] == ["CV 13.92 %", "CV 1.44 %"]
     assert len(rows(few, "ratio")) == 3
     for less, more in zip(rows(few, "ratio"), rows(many, "ratio"), strict=True):
-        assert more["found_percent"] < less["found_percent"]
+        assert more["finds_percent"] < less["finds_percent"]
         assert more["boots_to_find_5_percent"] == less["boots_to_find_5_percent"]
 
 
