@@ -98,7 +98,8 @@ def draw_power(canvas: Canvas, data: Table) -> None:
     beside = 4 if max(map(len, arms)) <= _SHORT else 2
     canvas.legend(
         [first[name] for name in arms], list(arms), loc="outside lower center",
-        ncols=min(beside, len(arms)), title="middle: found, filled; margin, hollow", title_fontsize=7,
+        ncols=min(beside, len(arms)), title="middle: found, filled; margin, hollow",
+        title_fontsize=7,
     )  # fmt: skip
 
 
