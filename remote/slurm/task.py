@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,12 +128,25 @@ def _moved(engine: EngineOnHost, before: str, after: str) -> EngineOnHost:
 def _bring(shared: Job, job: Job) -> Path:
     """Prompts and job into the node's scratch; where the job stands."""
     scratch = Path(job.scratch)
-    scratch.mkdir(parents=True, exist_ok=True)
+    _make_own(scratch.parent)
+    scratch.mkdir(exist_ok=True)
     if Path(shared.prompts_directory).is_dir():
         shutil.copytree(shared.prompts_directory, job.prompts_directory, dirs_exist_ok=True)
     path = scratch / "job.json"
     path.write_bytes(canonical.encode(to_object(job)))
     return path
+
+
+def _make_own(directory: Path) -> None:
+    """A directory of this user's alone: where scratch is everybody's, another could lay one out."""
+    with suppress(FileExistsError):
+        directory.mkdir(mode=0o700)
+    found = directory.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise HostUnfitError(
+            f"{directory} is not this user's own directory",
+            'name another place in slurm.toml: scratch = ["/local"]',
+        )
 
 
 def _run_when_free(path: Path, run_job: Callable[[str], int]) -> int:

@@ -27,6 +27,16 @@ ENVIRON = {
     "SLURM_JOB_USER": "me",
 }
 
+ENGINE = EngineOnHost("reference", ("python3",), (), {}, "", Digest.of(b""))
+
+
+def handed_out(shared: Path) -> SlurmTask:
+    """A task and its job, on this shared storage."""
+    job = Job("run-1", small_plan(), ENGINE, {}, str(shared / "runs" / "run-1"), "/none", "salt")
+    task = SlurmTask(str(shared / "job.json"), str(shared / "log"), str(shared / "stop"))
+    Path(task.job).write_bytes(canonical.encode(to_object(job)))
+    return task
+
 
 def test_the_first_scratch_that_is_there(tmp_path: Path) -> None:
     environ = {"TMPDIR": str(tmp_path), "SLURM_TMPDIR": "", "SLURM": "/wrong"}
@@ -36,9 +46,17 @@ def test_the_first_scratch_that_is_there(tmp_path: Path) -> None:
         scratch_of(("$UNSET", "/nowhere"), environ)
 
 
+def test_a_scratch_that_somebody_else_laid_out_is_not_written_to(tmp_path: Path) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "spec-fp8-kit-me").symlink_to(tmp_path / "theirs")
+    task = handed_out(tmp_path)
+    with pytest.raises(HostUnfitError, match="is not this user's own"):
+        carry_out(SlurmArray({}, (str(tmp_path),), 120), task, ENVIRON, lambda _path: 0)
+    assert list((tmp_path / "theirs").iterdir()) == []
+
+
 def test_a_job_is_placed_without_a_name_of_the_node(tmp_path: Path) -> None:
-    engine = EngineOnHost("reference", ("python3",), (), {}, "", Digest.of(b""))
-    shared = Job("run-1", small_plan(), engine, {}, "/shared/runs/run-1", "/shared/s", "salt")
+    shared = Job("run-1", small_plan(), ENGINE, {}, "/shared/runs/run-1", "/shared/s", "salt")
     one = placed(shared, tmp_path, ENVIRON)
     other = placed(shared, tmp_path, {**ENVIRON, "SLURMD_NODENAME": "gpu-node-08"})
     assert one.run_directory == shared.run_directory
@@ -67,10 +85,7 @@ def test_only_a_task_out_of_time_queues_itself_again(
     scontrol.write_text(SCONTROL.format(log=log, limit=limit))
     scontrol.chmod(0o755)
     monkeypatch.setenv("PATH", f"{scontrol.parent}:/usr/bin:/bin")
-    task = SlurmTask(str(tmp_path / "job.json"), str(tmp_path / "log"), str(tmp_path / "stop"))
-    engine = EngineOnHost("reference", ("python3",), (), {}, "", Digest.of(b""))
-    shared = Job("run-1", small_plan(), engine, {}, str(tmp_path / "runs/run-1"), "/none", "salt")
-    Path(task.job).write_bytes(canonical.encode(to_object(shared)))
+    task = handed_out(tmp_path)
     ran: list[Job] = []
 
     def run(path: str) -> int:
@@ -81,7 +96,8 @@ def test_only_a_task_out_of_time_queues_itself_again(
 
     with pytest.raises(InterruptedRunError):
         carry_out(SlurmArray({}, (str(tmp_path),), 120), task, ENVIRON, run)
-    assert ran[0].run_directory == shared.run_directory
+    assert ran[0].run_directory == str(tmp_path / "runs" / "run-1")
+    assert Path(ran[0].scratch).parent.stat().st_mode & 0o077 == 0
     assert not Path(ran[0].scratch).exists()  # nothing is left on the node
     # By its own name: the last task of an array bears the array's number, which stands for all.
     asked = ["show job -o 12_3", *(["requeue 12_3"] if requeued else [])]
@@ -96,10 +112,7 @@ def test_a_journal_that_a_dead_node_still_holds_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("remote.slurm.task._BUSY_POLL_S", 0)
-    task = SlurmTask(str(tmp_path / "job.json"), "", str(tmp_path / "stop"))
-    engine = EngineOnHost("reference", ("python3",), (), {}, "", Digest.of(b""))
-    shared = Job("run-1", small_plan(), engine, {}, str(tmp_path / "runs/run-1"), "/none", "salt")
-    Path(task.job).write_bytes(canonical.encode(to_object(shared)))
+    task = handed_out(tmp_path)
     answers: list[int | None] = [None, None, 51]
 
     def run(_path: str) -> int:
