@@ -62,14 +62,19 @@ class Requirements:
 
 @dataclass(frozen=True, slots=True)
 class Warmup:
-    """Rounds of the measured shapes before the first window: until a round logs no JIT line."""
+    """Rounds of the measured shapes before the first window: until a round logs no JIT line.
+
+    `output_tokens`: at most so many a request; 0: as many as in the window. What compiles at a
+    later step only compiles in the window, and voids it.
+    """
 
     requests: int
     max_rounds: int
     boot_timeout_s: int
+    output_tokens: int = field(default=0, metadata={"since": 2})
 
     def __post_init__(self) -> None:
-        at_least(0, requests=self.requests)
+        at_least(0, requests=self.requests, output_tokens=self.output_tokens)
         at_least(1, max_rounds=self.max_rounds, boot_timeout_s=self.boot_timeout_s)
 
 

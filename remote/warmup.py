@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from records.load import Window
 from records.measurement import Request
 from records.schema import BootWarmed
 from remote.client.window import measure
@@ -25,6 +26,7 @@ def warm(context: Context, booted: Booted) -> BootWarmed:
     tail = LogTail(booted.engine.log_path)
     tail.read()
     rounds: list[int] = []
+    most = context.plan.warmup.output_tokens
     for number in range(1, context.plan.warmup.max_rounds + 1):
         context.say(f"boot {booted.id}: warm-up round {number}")
         for window in context.plan.windows:
@@ -39,7 +41,7 @@ def warm(context: Context, booted: Booted) -> BootWarmed:
             )
             measure(
                 booted.target(window.endpoint),
-                request_source(window, booted.served_name, context.prompts),
+                request_source(_shortened(window, most), booted.served_name, context.prompts),
                 load,
                 seed=window.prompts.seed,
                 sink=_discard,
@@ -55,6 +57,21 @@ def warm(context: Context, booted: Booted) -> BootWarmed:
         jit_lines=tuple(rounds),
         quiet=rounds[-1] == 0,
         elapsed_ns=time.monotonic_ns() - began_ns,
+    )
+
+
+def _shortened(window: Window, most: int) -> Window:
+    """The window with at most so many tokens a request; 0: as it is."""
+    sampling = window.sampling
+    if not most:
+        return window
+    return replace(
+        window,
+        sampling=replace(
+            sampling,
+            max_tokens=min(sampling.max_tokens, most),
+            min_tokens=min(sampling.min_tokens, most),
+        ),
     )
 
 
