@@ -78,11 +78,16 @@ class Queue(Protocol):
 
 @runtime_checkable
 class Explained(Protocol):
-    """A task whose scheduler says why it waits."""
+    """A task whose scheduler says why it waits, and as what it ended it."""
 
     @property
     def waits_for(self) -> str:
         """The reason; "" where it does not wait."""
+        ...
+
+    @property
+    def ended_as(self) -> str:
+        """The scheduler's word; "" where the task runs, or came to an end of its own."""
         ...
 
 
@@ -253,6 +258,8 @@ class QueueFleet:
         try:
             # The status first: what the harness wrote before it ended is then surely seen below.
             status = live.running.exit_status()
+            task: object = live.running
+            ended_as = task.ended_as if isinstance(task, Explained) else ""
             for line in live.watch.lines():
                 self._say(f"[{live.share.label}] {line}")
         except SchedulerError as error:
@@ -274,7 +281,7 @@ class QueueFleet:
         late = time.monotonic() - live.ended_at < _SEAL_LATE_S
         if status in (0, BootsFailedError.exit_code) and late and live.watch.state.ended:
             return None
-        cause = self._cause(live, status)
+        cause = self._cause(live, status, ended_as)
         tell(live.share, cause, self._say)
         return failed(live.share, cause, live.job.run_id)
 
@@ -308,13 +315,14 @@ class QueueFleet:
         status = BootsFailedError.exit_code if run.failed else 0
         return Outcome(share, status, "", job.run_id, run.done - run.failed, run.failed)
 
-    def _cause(self, live: _Live, status: int) -> KitError:
+    def _cause(self, live: _Live, status: int, ended_as: str) -> KitError:
         run_id, state = live.job.run_id, live.watch.state
         resumes = f"kit reproduce --run {run_id} {spoken(self._host.name)}"
         progress = f"{state.done} of {state.total} boots done" if state.plan else "no boot begun"
         what = f"run {run_id}, {progress}"
         if status == InterruptedRunError.exit_code:
-            return InterruptedRunError(f"run {run_id} was interrupted, {progress}", resumes)
+            by = f" ({ended_as})" if ended_as else ""
+            return InterruptedRunError(f"run {run_id} was interrupted{by}, {progress}", resumes)
         log = self._host.mirror(self._home).log(run_id)
         text = log.read_bytes()[live.offset :].decode("utf-8", "replace") if log.exists() else ""
         if not text and status == 0:

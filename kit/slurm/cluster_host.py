@@ -158,6 +158,12 @@ class Task:
         state = self.host.scheduler.task(self.name)
         return state.reason.replace("_", " ") if state is not None and state.waits else ""
 
+    @property
+    def ended_as(self) -> str:
+        """As what Slurm ended it: squeue(1), JOB STATE CODES; "" where it ended by itself."""
+        state = self.host.scheduler.task(self.name)
+        return state.ended_as if state is not None else ""
+
     def interrupt(self) -> None:
         """Ask it to mark its boot and end, and not to queue itself again."""
         self.host.write(self.stop, b"\n")

@@ -41,6 +41,11 @@ class TaskState:
         return self.state in _WAITING
 
     @property
+    def ended_as(self) -> str:
+        """As what Slurm ended it; "" where its script came to an end."""
+        return self.state if self.has_ended and self.state not in ("COMPLETED", "FAILED") else ""
+
+    @property
     def exit_status(self) -> int:
         """As of a process: what the harness ended with, or why Slurm ended it."""
         if self.state == "COMPLETED":

@@ -13,7 +13,7 @@ from kit.home import Home
 from kit.hosts.local import LocalHost
 from kit.planning.plan_file import load_plan
 from records.digest import Digest
-from records.errors import SchedulerError
+from records.errors import InterruptedRunError, SchedulerError
 from records.job import EngineOnHost, Job
 
 DEMO = load_plan(Path(__file__).parents[2] / "kit" / "plans" / "demo.toml")
@@ -25,11 +25,13 @@ class Task:
 
     reason: str = ""
     away: bool = False
+    status: int | None = None
+    ended_as: str = ""
     asked: int = 0
     pid: int = 1
 
     def exit_status(self) -> int | None:
-        return None
+        return self.status
 
     @property
     def waits_for(self) -> str:
@@ -96,3 +98,12 @@ def test_why_blocks_wait_is_said_once_a_reason(tmp_path: Path) -> None:
     tasks[0].reason = "Resources"
     queued.poll()
     assert said[-1].startswith("in the queue: block 1: Resources")
+
+
+def test_a_task_that_its_scheduler_ended_is_told_with_its_word(tmp_path: Path) -> None:
+    task = Task(status=InterruptedRunError.exit_code, ended_as="OUT_OF_MEMORY")
+    queued, _ = fleet(tmp_path, Queue((task, Task())))
+    queued.submit()
+    assert queued.poll() == ()  # looked at once more: it might be queued again
+    (outcome,) = queued.poll()
+    assert outcome.last_line.endswith("was interrupted (OUT_OF_MEMORY), no boot begun")

@@ -111,17 +111,19 @@ def test_states_as_slurm_tells_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "status", "signal", "want"),
+    ("state", "status", "signal", "want", "ended_as"),
     [
-        ("FAILED", 20, 0, 20),
-        ("FAILED", 0, 9, -9),
-        ("TIMEOUT", 0, 15, 52),
-        ("NODE_FAIL", 0, 1, 52),
-        ("CANCELLED", 51, 0, 51),
+        ("COMPLETED", 0, 0, 0, ""),
+        ("FAILED", 20, 0, 20, ""),
+        ("FAILED", 0, 9, -9, ""),
+        ("TIMEOUT", 0, 15, 52, "TIMEOUT"),
+        ("NODE_FAIL", 0, 1, 52, "NODE_FAIL"),
+        ("CANCELLED", 51, 0, 51, "CANCELLED"),
     ],
 )
-def test_exit_statuses(state: str, status: int, signal: int, want: int) -> None:
-    assert TaskState(state, "", status, signal).exit_status == want
+def test_ends(state: str, status: int, signal: int, want: int, ended_as: str) -> None:
+    found = TaskState(state, "", status, signal)
+    assert (found.exit_status, found.ended_as) == (want, ended_as)
 
 
 @pytest.mark.parametrize(
