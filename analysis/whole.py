@@ -32,11 +32,10 @@ def whole_directory(out: Path, names: Sequence[str]) -> Iterator[Path]:
     DiskFullError: no space. ExportError: `out` cannot be written, is no directory, holds a
     directory under one of the names, or another process is about to fill it.
     """
+    require_place(out, directory=True)
     with _told(out):
         out = out.resolve()  # "." and a link have no name of their own beside which to write
         there = out.is_dir()
-        if out.exists() and not there:
-            raise ExportError(f"{out} is a file, not a directory", "name another place with --out")
         for name in names:
             if (out / name).is_dir():
                 raise ExportError(
@@ -59,15 +58,29 @@ def whole_file(out: Path, option: str = "--out") -> Iterator[Path]:
 
     `option`: the word of the command line that names another place, "" where there is none.
     """
+    require_place(out, directory=False, option=option)
     with _told(out, option):
         out = out.resolve()
-        if out.is_dir():
-            raise ExportError(f"{out} is a directory, not a file", f"name a file with {option}")
         with _stage(scratch_of(out), out) as stage:
             yield stage / out.name
             _flush(stage)
             (stage / out.name).replace(out)
             flush_directory(out.parent)
+
+
+def require_place(out: Path, *, directory: bool, option: str = "--out") -> None:
+    """The errors of `whole_directory` or `whole_file` now, before what is to be written is made."""
+    if not directory and out.exists() and not out.is_file() and not out.is_dir():
+        return  # a pipe or device, which `write_whole` writes to
+    with _told(out, option):
+        where = out.resolve()
+        if where.exists() and where.is_dir() != directory:
+            kinds = ("a directory", "a file") if where.is_dir() else ("a file", "a directory")
+            raise ExportError(
+                f"{where} is {kinds[0]}, not {kinds[1]}", f"name {kinds[1]} with {option}"
+            )
+        with _stage(where / STAGE_NAME if where.is_dir() else scratch_of(where), where):
+            pass
 
 
 def write_whole(out: Path, data: bytes, option: str = "--out") -> None:
@@ -164,10 +177,16 @@ def _told(out: Path, option: str = "--out") -> Iterator[None]:
             ) from error
         if not named:
             raise
+        there = _nearest(Path(named))
         raise ExportError(
-            f"{out} cannot be written: {named}: {error.strerror}",
-            f"see what is in the way (ls -ld {out.parent}){elsewhere}",
+            f"{out} cannot be written: {there}: {error.strerror}",
+            f"see what is in the way (ls -ld {there}){elsewhere}",
         ) from error
+
+
+def _nearest(path: Path) -> Path:
+    """The path, or the nearest above it that is there."""
+    return next((one for one in (path, *path.absolute().parents) if one.exists()), path)
 
 
 def _concerns(path: Path, out: Path) -> bool:

@@ -21,7 +21,7 @@ from analysis.exporting.ro_crate import (
     plan_path,
 )
 from analysis.reading import Run
-from analysis.whole import STAGE_NAME, whole_directory, whole_file
+from analysis.whole import STAGE_NAME, require_place, whole_directory, whole_file
 from records.digest import Digest
 from records.errors import ExportError
 from records.run_directory import RunDirectory
@@ -49,7 +49,7 @@ def write_crate(
         for (directory, run), one in zip(ordered, crated, strict=True)
         for name in one.files
     }
-    _require_free(out)
+    require_free(out)
     names = sorted(made.keys() | copied.keys())
     if out.suffix == ".zip":
         with whole_file(out) as fresh:
@@ -78,11 +78,13 @@ def _file(path: Path) -> File:
         return File(file.tell(), digest)
 
 
-def _require_free(out: Path) -> None:
-    if out.is_dir() and out.suffix != ".zip" and all(p.name == STAGE_NAME for p in out.iterdir()):
-        return
-    if out.exists():
+def require_free(out: Path) -> None:
+    """ExportError: something stands where the crate is to, or it could not be written there."""
+    directory = out.suffix != ".zip"
+    empty = directory and out.is_dir() and {p.name for p in out.iterdir()} <= {STAGE_NAME}
+    if out.exists() and not empty:
         raise ExportError(f"{out} is there already", "name a new one, or remove it first")
+    require_place(out, directory=directory)
 
 
 def _write_directory(

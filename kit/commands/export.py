@@ -11,12 +11,12 @@ import click
 from analysis.frames import require_one_kind
 from analysis.reading import Run, sealed_runs
 from analysis.streaming.large_run import read_run_in_batches
-from analysis.whole import whole_directory, write_whole
+from analysis.whole import require_place, whole_directory, write_whole
 from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import find_records, home, json_option
 from kit.output import print_json, say
-from kit.outside_records import require_outside_records
+from kit.outside_records import Place, require_outside_records
 from kit.parts import Parts
 from records.digest import Digest
 from records.errors import ExportError, UnknownRunError
@@ -47,8 +47,7 @@ def _runs_argument(function: F) -> F:
 
 def _out_option(metavar: str) -> Callable[[F], F]:
     return click.option(
-        "--out", required=True, metavar=metavar, type=click.Path(path_type=Path),
-        help="Where to write.",
+        "--out", required=True, metavar=metavar, type=Place(), help="Where to write.",
     )  # fmt: skip
 
 
@@ -88,6 +87,7 @@ def _tables(names: tuple[str, ...], out: Path, form: Any, as_json: bool) -> None
 
     here = home()
     require_outside_records(out, here)
+    require_place(out, directory=True)
     runs = _read(here, names)
     with heartbeat(say, "writing"):
         paths = write_tables([run for _, run in runs], _seals(runs), out, form)
@@ -113,13 +113,14 @@ def ro_crate(names: tuple[str, ...], out: Path, agent: str, agent_url: str, as_j
     Example:
       kit export ro-crate 20261130T115921Z --out build/crate.zip --agent "Example University"
     """
-    from analysis.exporting.crate_files import write_crate
+    from analysis.exporting.crate_files import require_free, write_crate
     from analysis.exporting.ro_crate import Agent
 
     if agent_url and not agent:
         raise click.UsageError("--agent-url goes with --agent NAME")
     here = home()
     require_outside_records(out, here)
+    require_free(out)
     runs = _read(here, names)
     with heartbeat(say, "holding every file against its seal, and copying"):
         path, files = write_crate(runs, out, Agent(agent, agent_url) if agent else None)
@@ -132,7 +133,7 @@ def ro_crate(names: tuple[str, ...], out: Path, agent: str, agent_url: str, as_j
 @command.command("in-toto")
 @click.argument("name", metavar="RUN")
 @click.option(
-    "--out", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+    "--out", metavar="FILE", type=Place(),
     help="Where to write; default: stdout.",
 )  # fmt: skip
 def in_toto(name: str, out: Path | None) -> None:
@@ -148,6 +149,9 @@ def in_toto(name: str, out: Path | None) -> None:
     from kit.commands.export_outcome import outcome_of
 
     here = home()
+    if out is not None:
+        require_outside_records(out, here)
+        require_place(out, directory=False)
     ((directory, run),) = _read(here, (name,))
     if not directory.is_sealed:
         raise ExportError(f"run {run.run_id} is not sealed: it may still grow", "kit status")
@@ -159,7 +163,6 @@ def in_toto(name: str, out: Path | None) -> None:
     if out is None:
         click.echo(made.decode(), nl=False)
         return
-    require_outside_records(out, here)
     write_whole(out, made)
     _told([out], as_json=False)
 
@@ -182,6 +185,7 @@ def zenodo(names: tuple[str, ...], out: Path, as_json: bool) -> None:
 
     here = home()
     require_outside_records(out, here)
+    require_place(out, directory=True)
     runs = _read(here, names) if names else _measured(here)
     made = deposits(
         (here.root / "CITATION.cff").read_text(encoding="utf-8"),

@@ -20,12 +20,12 @@ from analysis.published import load_published
 from analysis.reading import read_run
 from analysis.statistics.planning import Design
 from analysis.table import Table, as_csv, as_object
-from analysis.whole import write_whole
+from analysis.whole import require_place, write_whole
 from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import DEFAULT_PLAN, find_plan, find_records, home, json_option
 from kit.output import print_json, print_table, say
-from kit.outside_records import require_outside_records
+from kit.outside_records import Place, require_outside_records
 from records.plan import Plan
 
 
@@ -69,10 +69,10 @@ def _fraction(ctx: click.Context, param: click.Parameter, percent: float) -> flo
     return percent / 100
 
 
-def _picture(ctx: click.Context, param: click.Parameter, name: str) -> Path | None:
-    if name and Path(name).suffix[1:] not in FORMS:
+def _picture(ctx: click.Context, param: click.Parameter, name: Path | None) -> Path | None:
+    if name is not None and name.suffix[1:] not in FORMS:
         raise click.BadParameter(f"want a name that ends in .{', .'.join(FORMS)}", ctx, param)
-    return Path(name) if name else None
+    return name
 
 
 @click.command("power")
@@ -170,7 +170,7 @@ def _picture(ctx: click.Context, param: click.Parameter, name: str) -> Path | No
 )
 @click.option(
     "--plot",
-    default="",
+    type=Place(),
     callback=_picture,
     metavar="FILE",
     help="Draw it, as .svg, .pdf or .png; its data beside it.",
@@ -211,6 +211,9 @@ def command(
     if host_cv and hosts < 2:
         raise click.UsageError("--host-cv is about several hosts: --hosts 2 or more")
     here = home()
+    if plot:
+        require_outside_records(plot, here)
+        require_place(plot, directory=False, option="--plot")
     wanted = Wanted(detect, margin, within, spread)
     read = _read(here, cvs, run, window)
     plan = read.plan if read and not name else find_plan(here, name or DEFAULT_PLAN)
@@ -223,8 +226,6 @@ def command(
         tables = power_tables(sources, design, wanted)
         if read:
             tables.append(blocks_table(read.metrics))
-    if plot:
-        require_outside_records(plot, here)
     files = _draw(plot, sources, design) if plot else []
     if as_json:
         print_json(

@@ -21,13 +21,13 @@ from analysis.published import load_published
 from analysis.reading import Run
 from analysis.report.build import Material, build, strata
 from analysis.streaming.large_run import read_run_in_batches
-from analysis.whole import write_whole
+from analysis.whole import require_place, write_whole
 from kit.commands.named_runs import named_runs, sealed_here
 from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import home, json_option
 from kit.output import print_json, say
-from kit.outside_records import require_outside_records
+from kit.outside_records import Place, require_outside_records
 from records.errors import FormatError, ToolMissingError, UnknownRunError
 from records.run_directory import RunDirectory
 
@@ -36,10 +36,12 @@ _FINDINGS = Path("paper") / "findings"
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[RUN]...")
-@click.option("--out", metavar="FILE", help="Where to write it; default: build/report.html.")
+@click.option(
+    "--out", metavar="FILE", type=Place(), help="Where to write it; default: build/report.html.",
+)  # fmt: skip
 @click.option("--open", "show", is_flag=True, help="Open it in the browser.")
 @json_option
-def command(names: tuple[str, ...], out: str | None, show: bool, as_json: bool) -> None:
+def command(names: tuple[str, ...], out: Path | None, show: bool, as_json: bool) -> None:
     """Write one self-contained HTML page: verdicts, figures, tables, traces, findings.
 
     RUN is a run's id or its beginning, of the records or of `make demo`, or a path to one or to a
@@ -54,8 +56,9 @@ def command(names: tuple[str, ...], out: str | None, show: bool, as_json: bool) 
       kit report 20261130T115921Z --out smoke.html
     """
     here = home()
-    if out:
-        require_outside_records(Path(out), here)
+    if out is not None:
+        require_outside_records(out, here)
+        require_place(out, directory=False)
     with heartbeat(say, "reading the records"):
         directories = _sealed(here, names)
         found = [(read_run_in_batches(one, here.cache), one) for one in directories]
@@ -88,7 +91,7 @@ def command(names: tuple[str, ...], out: str | None, show: bool, as_json: bool) 
     )
     from analysis.report.page import page  # the template engine is this verb's alone
 
-    target = Path(out) if out else here.out / ("demo/report.html" if synthetic else "report.html")
+    target = out or here.out / ("demo/report.html" if synthetic else "report.html")
     data = page(report)
     write_whole(target, data)
     if as_json:

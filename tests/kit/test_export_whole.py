@@ -160,3 +160,51 @@ def test_files_that_are_no_export_are_not_overwritten(
     assert main(["export", "csv", "run-1", "--out", str(out)]) == ExportError.exit_code
     assert "requests.csv" in capsys.readouterr().err
     assert contents(out) == {"requests.csv": b"my own"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("export", "csv", "run-1", "--out"),
+        ("export", "zenodo", "--out"),
+        ("export", "ro-crate", "run-1", "--out"),
+        ("export", "in-toto", "run-1", "--out"),
+        ("report", "run-1", "--out"),
+        ("plan", "power", "--cv", "3", "--plot"),
+    ],
+)
+def test_a_place_that_cannot_be_is_named_before_anything_is_read(
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "note").write_text("mine")
+    before = contents(tmp_path)
+    assert main([*words, str(tmp_path / "note" / "x.svg")]) == ExportError.exit_code
+    told = capsys.readouterr().err
+    assert f"{tmp_path / 'note'}: Not a directory" in told
+    assert f"ls -ld {tmp_path / 'note'})" in told
+    assert words[-1] in told
+    # What a shell makes of a variable without a value.
+    assert main([*words, ""]) == 2
+    assert "an empty name" in capsys.readouterr().err
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_the_working_directory_and_links_are_places_too(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, link: bool
+) -> None:
+    (tmp_path / "x").mkdir()
+    monkeypatch.chdir(tmp_path / "x")
+    (tmp_path / "link").symlink_to("x")
+    name = str(tmp_path / "link") if link else "."
+    assert main(["export", "csv", "run-1", "--out", name]) == 0
+    assert main(["export", "in-toto", "run-1", "--out", f"{name}/s.json"]) == 0
+    assert set(contents(tmp_path / "x")) == {
+        "about.json", "chunks.csv", "requests.csv", "s.json", "windows.csv"
+    }  # fmt: skip
+    assert (tmp_path / "link").is_symlink()
