@@ -52,6 +52,9 @@ class SourceBook:
             else:
                 types = _MEASURED_BOOT if table == "decisions" else _BOOT
                 origins += self._boots(run, row, types)
+        if table == "boots" and not origins:  # none of its boots was begun: that is in the plan
+            for run in chosen:
+                origins += self._origin(run, "plan and blocks", run.lines.run["run.started"])
         return self._anchor(_title(row), origins, tuple(run.run_id for run in chosen))
 
     def of_boot(self, run_id: str, boot: str, window: str) -> str:
