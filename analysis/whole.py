@@ -70,14 +70,15 @@ def whole_file(out: Path, option: str = "--out") -> Iterator[Path]:
 
 def require_place(out: Path, *, directory: bool, option: str = "--out") -> None:
     """The errors of `whole_directory` or `whole_file` now, before what is to be written is made."""
-    if not directory and out.exists() and not out.is_file() and not out.is_dir():
-        return  # a pipe or device, which `write_whole` writes to
     with _told(out, option):
+        if not directory and _is_device(out):
+            return
         where = out.resolve()
         if where.exists() and where.is_dir() != directory:
             kinds = ("a directory", "a file") if where.is_dir() else ("a file", "a directory")
             raise ExportError(
-                f"{where} is {kinds[0]}, not {kinds[1]}", f"name {kinds[1]} with {option}"
+                f"{where} is {kinds[0]}, not {kinds[1]}",
+                f"name {kinds[1]} with {option}" if option else f"move it away: ls -ld {where}",
             )
         with _stage(where / STAGE_NAME if where.is_dir() else scratch_of(where), where):
             pass
@@ -85,12 +86,18 @@ def require_place(out: Path, *, directory: bool, option: str = "--out") -> None:
 
 def write_whole(out: Path, data: bytes, option: str = "--out") -> None:
     """Put a file with these bytes at `out`; a pipe or device there is written to as it is."""
-    if out.exists() and not out.is_file() and not out.is_dir():
+    require_place(out, directory=False, option=option)
+    if _is_device(out):
         with _told(out, option):
-            out.write_bytes(data)  # /dev/stdout, say
+            out.write_bytes(data)
         return
     with whole_file(out, option) as fresh:
         fresh.write_bytes(data)
+
+
+def _is_device(out: Path) -> bool:
+    """Whether something is there that is no file and no directory: /dev/stdout, say, or a pipe."""
+    return out.exists() and not out.is_file() and not out.is_dir()
 
 
 @contextmanager
@@ -177,6 +184,11 @@ def _told(out: Path, option: str = "--out") -> Iterator[None]:
             ) from error
         if not named:
             raise
+        if error.errno == errno.ENAMETOOLONG:
+            raise ExportError(
+                f"{out} cannot be written: {error.strerror}",
+                f"name it shorter{f' with {option}' if option else ''}",
+            ) from error
         there = _nearest(Path(named))
         raise ExportError(
             f"{out} cannot be written: {there}: {error.strerror}",
@@ -186,7 +198,8 @@ def _told(out: Path, option: str = "--out") -> Iterator[None]:
 
 def _nearest(path: Path) -> Path:
     """The path, or the nearest above it that is there."""
-    return next((one for one in (path, *path.absolute().parents) if one.exists()), path)
+    # Path.exists raises where a directory above must not be looked into.
+    return next((one for one in (path, *path.absolute().parents) if os.path.lexists(one)), path)
 
 
 def _concerns(path: Path, out: Path) -> bool:

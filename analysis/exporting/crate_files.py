@@ -81,10 +81,10 @@ def _file(path: Path) -> File:
 def require_free(out: Path) -> None:
     """ExportError: something stands where the crate is to, or it could not be written there."""
     directory = out.suffix != ".zip"
+    require_place(out, directory=directory)
     empty = directory and out.is_dir() and {p.name for p in out.iterdir()} <= {STAGE_NAME}
     if out.exists() and not empty:
         raise ExportError(f"{out} is there already", "name a new one, or remove it first")
-    require_place(out, directory=directory)
 
 
 def _write_directory(

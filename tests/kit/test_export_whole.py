@@ -188,6 +188,10 @@ def test_a_place_that_cannot_be_is_named_before_anything_is_read(
     assert f"{tmp_path / 'note'}: Not a directory" in told
     assert f"ls -ld {tmp_path / 'note'})" in told
     assert words[-1] in told
+    # A directory with a name of 255 bytes can be made, but not one with a longer name beside it.
+    for size in (252, 300):
+        assert main([*words, str(tmp_path / ("x" * (size - 4) + ".svg"))]) == ExportError.exit_code
+        assert "File name too long" in capsys.readouterr().err
     # What a shell makes of a variable without a value.
     assert main([*words, ""]) == 2
     assert "an empty name" in capsys.readouterr().err
