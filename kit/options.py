@@ -240,8 +240,9 @@ def find_records(home: Home, word: str) -> RunDirectory:
     if word and RunDirectory(Path(word)).events.is_file():
         return RunDirectory(Path(word))
     runs = {run.path.name: run for run in runs_in(home.data) if run.events.is_file()}
-    known = ", ".join(runs) or "none; kit reproduce makes one"
-    remedy = f"name a run directory, or one of: {known}"
+    remedy = f"name a run directory, or one of: {', '.join(runs)}"
+    if not runs:
+        remedy = f"kit reproduce makes a run; none is in {home.data} yet. Or name a run directory"
     for run in runs_in(home.out / "demo" / "records"):
         if word and run.path.name.lower().startswith(word.lower()):
             remedy = f"a synthetic run is named by its directory: {run.path}"

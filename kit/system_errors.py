@@ -12,7 +12,8 @@ from kit.home import Home
 from records.durable import NO_SPACE
 from records.errors import DiskFullError, ForeignDirectoryError, HostUnfitError, KitError
 
-_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO, errno.ENAMETOOLONG})
+_REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EIO})
+_SHOWN = 80  # characters of a name that is too long anyway
 _IN_THE_WAY = frozenset({errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENOTEMPTY})
 
 
@@ -37,6 +38,8 @@ def as_kit_error(error: OSError, home: Home) -> KitError | None:
         if isinstance(error.filename, bytes)
         else (error.filename)
     )
+    if error.errno == errno.ENAMETOOLONG:
+        return HostUnfitError(f"{path[:_SHOWN]}…: {error.strerror}", "name it shorter")
     if error.errno in _REFUSED:
         return HostUnfitError(
             f"{path}: {error.strerror}",

@@ -40,8 +40,11 @@ def paper_files(root: Path, data: Path, cache: Path) -> PaperFiles:
     ToolMissingError: matplotlib is not installed.
     """
     evaluation = evaluate_project(root, data)
-    for study, problem in evaluation.study_problems.items():
-        raise ClaimError(f"study {study or '?'}: {problem}", remedy="make audit says more")
+    for problem in evaluation.study_problems.values():
+        raise ClaimError(
+            f"the paper rests on records that cannot be used: {problem}",
+            remedy="restore records/data from git, or see paper/evidence.toml and kit audit",
+        )
     published = load_published(root)
     findings = [
         parse(path.read_text(encoding="utf-8")) for path in sorted((root / FINDINGS).glob("F*.md"))

@@ -200,6 +200,8 @@ def zenodo(names: tuple[str, ...], out: Path, as_json: bool) -> None:
 
 def _read(here: Home, names: tuple[str, ...]) -> _Runs:
     """The runs of these names, each once. FormatError when synthetic and real ones are mixed."""
+    if not all(names):
+        raise click.UsageError("an empty name; a run is wanted, by its id or its beginning")
     found = {one.path.absolute(): one for one in (find_records(here, name) for name in names)}
     runs = _all_read(here, list(found.values()))
     require_one_kind([run for _, run in runs])

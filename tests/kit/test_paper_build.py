@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ from analysis.typeset.words import escaped
 from kit.home import Home
 from kit.main import main
 from kit.tex import PACKAGES, Built, build_pdf, require_tex
-from records.errors import PaperError, ToolMissingError
+from records.errors import ClaimError, PaperError, ToolMissingError
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "records" / "data"
@@ -270,3 +270,16 @@ def test_text_of_records_is_printed_and_never_obeyed(tmp_path: Path) -> None:
     flat = re.sub(r"\s", "", shown.partition("\f")[0])
     wanted = re.sub(r"\s", "", f"begin {said} end").replace("µ", "\u03bc").replace("…", "...")
     assert flat.replace("µ", "\u03bc").replace("…", "...").startswith(wanted)
+
+
+def test_without_the_records_it_says_what_is_missing_and_writes_nothing(
+    here: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = replace(here, data=here.root / "nothing")
+    monkeypatch.setattr(kit.commands.paper, "home", lambda: empty)
+    assert main(["paper"]) == ClaimError.exit_code
+    told = capsys.readouterr().err
+    assert told.count("study smoke-cpu") == 1
+    assert "no sealed run" in told
+    assert "restore records/data" in told
+    assert not (here.root / "paper" / "generated").exists()
