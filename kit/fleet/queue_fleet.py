@@ -171,11 +171,14 @@ class QueueFleet:
 
     def poll(self) -> tuple[Outcome, ...]:
         """Say what the journals have gained; which tasks have ended."""
-        for live in list(self._live):
-            outcome = self._look(live)
-            if outcome is not None:
-                self._live.remove(live)
-                self._ended.append(outcome)
+        try:
+            for live in list(self._live):
+                outcome = self._look(live)
+                if outcome is not None:
+                    self._live.remove(live)
+                    self._ended.append(outcome)
+        except SchedulerError as error:  # who does not answer for one task answers for none
+            self._bear(error)
         ended, self._ended = self._ended, []
         if not self._away_since:
             self._explain()
@@ -262,9 +265,8 @@ class QueueFleet:
             ended_as = task.ended_as if isinstance(task, Explained) else ""
             for line in live.watch.lines():
                 self._say(f"[{live.share.label}] {line}")
-        except SchedulerError as error:
-            self._bear(error)
-            return None
+        except SchedulerError:
+            raise
         except KitError as error:
             tell(live.share, error, self._say)
             return failed(live.share, error, live.job.run_id)

@@ -1,7 +1,7 @@
 """Slurm's commands on its login node: submit, look, signal, cancel.
 
 Invariant: the controller is asked for the jobs of one array at once, and no more often than the
-site's `poll_s`, whether it answers or not.
+site's `poll_s`; a controller that does not answer changes nothing that was known.
 """
 
 from __future__ import annotations
@@ -29,13 +29,11 @@ _TIMEOUT_S = 60
 
 @dataclass(slots=True)
 class Scheduler:
-    """One login node. What was seen of an array, or why nothing, is kept until it is due again."""
+    """One login node. What was seen of an array is kept until it is due again."""
 
     login: Host
     poll_s: float
-    _seen: dict[str, tuple[float, dict[str, TaskState] | SchedulerError]] = field(
-        default_factory=dict
-    )
+    _seen: dict[str, tuple[float, dict[str, TaskState]]] = field(default_factory=dict)
     _numbers: dict[str, str] = field(default_factory=dict)
 
     def require(self) -> None:
@@ -74,13 +72,8 @@ class Scheduler:
         array = name.partition("_")[0]
         at, seen = self._seen.get(array, (-math.inf, {}))
         if time.monotonic() - at >= self.poll_s:
-            try:
-                seen = self._look(array)
-            except SchedulerError as error:
-                seen = error
+            seen = self._look(array)
             self._seen[array] = time.monotonic(), seen
-        if isinstance(seen, SchedulerError):
-            raise seen
         return seen.get(name)
 
     def end(self, name: str) -> None:

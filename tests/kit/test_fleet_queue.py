@@ -28,9 +28,13 @@ class Task:
     status: int | None = None
     ended_as: str = ""
     asked: int = 0
+    looks: int = 0
     pid: int = 1
 
     def exit_status(self) -> int | None:
+        self.looks += 1
+        if self.away:
+            raise SchedulerError("scontrol: Unable to contact slurm controller", "scontrol ping")
         return self.status
 
     @property
@@ -107,3 +111,14 @@ def test_a_task_that_its_scheduler_ended_is_told_with_its_word(tmp_path: Path) -
     assert queued.poll() == ()  # looked at once more: it might be queued again
     (outcome,) = queued.poll()
     assert outcome.last_line.endswith("was interrupted (OUT_OF_MEMORY), no boot begun")
+
+
+def test_a_controller_that_is_away_is_asked_for_one_task_a_poll(tmp_path: Path) -> None:
+    tasks = (Task(away=True), Task(away=True))
+    queued, said = fleet(tmp_path, Queue(tasks))
+    queued.submit()
+    assert queued.poll() == queued.poll() == ()
+    assert [task.looks for task in tasks] == [2, 0]
+    assert [line for line in said if "asking again" in line] == [
+        "scontrol: Unable to contact slurm controller; its jobs go on, asking again"
+    ]
