@@ -81,7 +81,7 @@ def measure_window(context: Context, booted: Booted, window: Window, healthy_ns:
     before = _settled(context, listen)
     context.record(schema.WindowStarted(booted.id, window.id, time.monotonic_ns() - healthy_ns))
     tally = _Tally(context, booted.id, window)
-    host = HostSampler()
+    host = HostSampler(context.job.engine_cpus)
     with watch_gpu(context.scratch, booted.engine) as gpu:
         result = _measured(context, booted, window, tally)
     host_did = host.stop()

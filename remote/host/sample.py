@@ -20,6 +20,7 @@ from records.errors import FormatError, HostUnfitError
 from remote.host import proc
 from remote.host.cpu import read_cpu_times
 from remote.host.facts import cgroup_file
+from remote.host.pace import pace_ns
 
 _FIELDS = (
     "timestamp",
@@ -54,23 +55,28 @@ THROTTLES = frozenset(name for bit, name in _REASONS if bit & 0xEC)
 
 @dataclass(frozen=True, slots=True)
 class HostSnapshot:
-    """CPU time and throttling at one moment; `throttled_us` None where no quota is counted."""
+    """One moment; `throttled_us` None where no quota is counted, `pace_ns` as remote/host/pace.py."""
 
     monotonic_ns: int
     cpu: proc.CpuTimes
     throttled_us: int | None
     load_1m_milli: int
+    pace_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class HostInterval:
-    """What the host did between two snapshots; shares over all CPUs, in parts per million."""
+    """What the host did between two snapshots; shares over all CPUs, in parts per million.
+
+    `pace_ns`: what a fixed piece of work took at both ends, on the engine's first processor.
+    """
 
     duration_ns: int
     busy_ppm: int
     steal_ppm: int
     throttled_us: int | None
     load_1m_milli: int
+    pace_ns: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,22 +98,24 @@ class GpuSample:
 
 
 class HostSampler:
-    """Snapshots around one window."""
+    """Snapshots around one window; `cpus`: the engine's processors, none where any may be."""
 
-    def __init__(self, root: Path = Path("/")) -> None:
-        self._root = root
-        self._before = host_snapshot(root)
+    def __init__(self, cpus: Sequence[int] = (), root: Path = Path("/")) -> None:
+        self._cpus, self._root = cpus, root
+        self._before = host_snapshot(cpus, root)
 
     def stop(self) -> HostInterval:
         """What happened since this sampler was made."""
-        return interval(self._before, host_snapshot(self._root))
+        return interval(self._before, host_snapshot(self._cpus, self._root))
 
 
-def host_snapshot(root: Path = Path("/")) -> HostSnapshot:
-    """Read CPU time, throttling and load now."""
+def host_snapshot(cpus: Sequence[int] = (), root: Path = Path("/")) -> HostSnapshot:
+    """Read CPU time, throttling, load and pace now."""
     stat = cgroup_file(root, "cpu", "cpu.stat", "cpu.stat")
+    pace = pace_ns(cpus)
     return HostSnapshot(
         monotonic_ns=time.monotonic_ns(),
+        pace_ns=pace,
         cpu=read_cpu_times(root),
         throttled_us=proc.parse_throttled(stat.read_text()) if stat else None,
         load_1m_milli=proc.parse_load((root / "proc/loadavg").read_text()),
@@ -124,6 +132,7 @@ def interval(before: HostSnapshot, after: HostSnapshot) -> HostInterval:
         steal_ppm=share.steal_ppm,
         throttled_us=(after.throttled_us or 0) - (before.throttled_us or 0) if both else None,
         load_1m_milli=after.load_1m_milli,
+        pace_ns=(before.pace_ns, after.pace_ns),
     )
 
 

@@ -99,9 +99,9 @@ def test_an_interval_of_this_host() -> None:
 
 
 def test_intervals_subtract_and_keep_what_is_not_counted() -> None:
-    before = HostSnapshot(5, proc.CpuTimes(0, 0, 0), 10, 100)
-    after = HostSnapshot(25, proc.CpuTimes(50, 40, 10), 30, 200)
+    before = HostSnapshot(5, proc.CpuTimes(0, 0, 0), 10, 100, 7)
+    after = HostSnapshot(25, proc.CpuTimes(50, 40, 10), 30, 200, 9)
     seen = interval(before, after)
     assert (seen.duration_ns, seen.busy_ppm, seen.steal_ppm) == (20, 500_000, 100_000)
-    assert (seen.throttled_us, seen.load_1m_milli) == (20, 200)
-    assert interval(HostSnapshot(0, before.cpu, None, 0), after).throttled_us is None
+    assert (seen.throttled_us, seen.load_1m_milli, seen.pace_ns) == (20, 200, (7, 9))
+    assert interval(HostSnapshot(0, before.cpu, None, 0, 7), after).throttled_us is None
