@@ -190,6 +190,12 @@ class SigningError(KitError):
     exit_code = 44
 
 
+class ClosedRunError(KitError):
+    """A run that was closed, its host being gone, is not continued; or one cannot be closed."""
+
+    exit_code = 45
+
+
 # 50-59: outcomes that are answers, not accidents
 class AuditFailedError(KitError):
     """The audit found errors: records, lists, signatures or history are not what they were."""

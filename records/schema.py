@@ -7,7 +7,7 @@ History
     run.started.blocks, run.ended.left_out, plan.estimates.setup_s, arm.blocks, window.client,
     host.observed facts.gpus.compute_capability.
 
-Types of event added since: scheduler.observed.
+Types of event added since: scheduler.observed, run.closed.
 
 A field added to a version that has records carries metadata "since" and a default, and is written
 only where it differs from it (records/decode.py): sealed runs, and the digests of their plans, stay
@@ -307,6 +307,28 @@ class RunEnded:
     left_out: tuple[int, ...] = field(default=(), metadata={"since": 2})
 
 
+@dataclass(frozen=True, slots=True)
+class RunClosed:
+    """The host is gone for good: what came home of the run is all there will be. No run.ended.
+
+    Appended at home, where the host's clock cannot be read: `t_ns` is that of the event before,
+    `realtime_ns` CLOCK_REALTIME at home. `reason`: how the host went, in words. `kit`: the version
+    that closed the run. `came_home`: how many events there are before this one. `interrupted`: the
+    boot that was under way, "" for none. `not_bound_after`: "engine" and the models of which no
+    binding "after" the last window came home, so that only the one before is known.
+    """
+
+    TYPE: ClassVar[str] = "run.closed"
+    # What every list of runs calls such a run.
+    WORD: ClassVar[str] = "closed: host gone"
+    reason: str
+    kit: str
+    realtime_ns: int
+    came_home: int
+    interrupted: str
+    not_bound_after: tuple[str, ...]
+
+
 EVENTS: dict[str, type[Any]] = {
     event.TYPE: event
     for event in (
@@ -327,6 +349,7 @@ EVENTS: dict[str, type[Any]] = {
         WindowEnded,
         BootEnded,
         RunEnded,
+        RunClosed,
     )
 }
 

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 
 from records.errors import FormatError
 from records.plan import Plan, PlannedBoot, boot_order
-from records.schema import BootEnded, BootStarted, EngineDecided, Envelope, RunEnded, RunStarted
+from records.schema import (
+    BootEnded,
+    BootStarted,
+    EngineDecided,
+    Envelope,
+    RunClosed,
+    RunEnded,
+    RunStarted,
+)
 
 
 @dataclass(slots=True)
@@ -22,6 +30,7 @@ class Progress:
 
     started: RunStarted | None = None
     ended: bool = False
+    closed: bool = False
     open_boot: str = ""
     outcomes: dict[str, str] = field(default_factory=dict)
     attempts: dict[str, int] = field(default_factory=dict)
@@ -58,6 +67,8 @@ class Progress:
             self._end(event)
         elif isinstance(event, RunEnded):
             self.ended = True
+        elif isinstance(event, RunClosed):
+            self.closed = True
 
     def _end(self, event: BootEnded) -> None:
         begun = self._planned.get(event.boot)

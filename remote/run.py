@@ -22,6 +22,7 @@ from records.decode import from_object, to_object
 from records.digest import Digest
 from records.errors import (
     BootsFailedError,
+    ClosedRunError,
     ForeignDirectoryError,
     FormatError,
 )
@@ -75,6 +76,11 @@ def carry_out(job: Job, interruption: Interruption, harness: Path) -> Progress:
     harness_digest = _digest_of(harness)
     with sole_run_of(job), _open(directory) as journal:
         progress = Progress.of(directory.read())
+        if progress.closed:
+            raise ClosedRunError(
+                f"run {job.run_id} was closed: its host was taken for gone",
+                "its blocks that are missing belong to another run: kit reproduce --new",
+            )
         context = Context(
             job, journal, _adapter(job), interruption, harness_digest, _private_names(job)
         )

@@ -146,6 +146,7 @@ def _events(plan: Plan) -> list[Any]:
         schema.JournalRepaired(17, some),
         schema.RunResumed(some, "", clock),
         schema.RunEnded(1, 0, ("json",), clock),
+        schema.RunClosed("the lease was over", "0.1", 2 * 10**18, 17, "", ("engine", "tiny")),
     ]
 
 
