@@ -9,7 +9,7 @@ import click
 from analysis.claiming.documents import GENERATED
 from analysis.typeset.files import PaperFiles, paper_files
 from analysis.typeset.generated import strays
-from analysis.whole import write_whole
+from analysis.whole import require_place, write_whole
 from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import home, json_option
@@ -34,12 +34,13 @@ def command(as_json: bool) -> None:
     """
     here = home()
     require_tex()
+    pdf = here.out / "paper.pdf"
+    require_place(pdf, directory=False, option="")
     with heartbeat(say, "evaluating claims and drawing figures"):
         made = paper_files(here.root, here.data, here.cache)
     removed = _write(here, made)
     with heartbeat(say, "setting the paper"):
         built = build_pdf(here.root / "paper" / "main.tex", here.out / "paper", made.epoch)
-    pdf = here.out / "paper.pdf"
     built.pdf.replace(pdf)
     for points in built.overfull_pt:
         say(f"a line of the paper sticks out by {points:.1f} pt")

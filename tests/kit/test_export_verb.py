@@ -84,7 +84,7 @@ def test_nothing_leaks_that_the_audit_would_find(tmp_path, monkeypatch):
 
 
 def test_a_name_that_is_empty_or_too_long_names_no_run(data, tmp_path, capsys):
-    """An empty one is what a shell makes of a variable without a value; the newest run is not meant by it."""
+    """An empty one is what a shell makes of a variable without a value, not the newest run."""
     assert main(["export", "csv", "", "--out", str(tmp_path / "x")]) == 2
     assert main(["export", "csv", "r" * 300, "--out", str(tmp_path / "x")]) == 20
     told = capsys.readouterr().err

@@ -23,7 +23,7 @@ from analysis.typeset.words import escaped
 from kit.home import Home
 from kit.main import main
 from kit.tex import PACKAGES, Built, build_pdf, require_tex
-from records.errors import ClaimError, PaperError, ToolMissingError
+from records.errors import ClaimError, ExportError, PaperError, ToolMissingError
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "records" / "data"
@@ -282,4 +282,18 @@ def test_without_the_records_it_says_what_is_missing_and_writes_nothing(
     assert told.count("study smoke-cpu") == 1
     assert "no sealed run" in told
     assert "restore records/data" in told
+    assert not (here.root / "paper" / "generated").exists()
+
+
+def test_what_is_in_the_place_of_the_pdf_is_named(
+    here: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here.out / "paper.pdf").mkdir(parents=True)
+    assert main(["paper"]) == ExportError.exit_code
+    assert f"{here.out / 'paper.pdf'} is a directory, not a file" in capsys.readouterr().err
+    (here.out / "paper.pdf").rmdir()
+    here.out.rmdir()
+    here.out.write_text("a note")
+    assert main(["paper"]) == ExportError.exit_code
+    assert f"{here.out}: Not a directory" in capsys.readouterr().err
     assert not (here.root / "paper" / "generated").exists()
