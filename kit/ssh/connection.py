@@ -19,7 +19,7 @@ import paramiko
 from kit.hosts.host import TIMED_OUT, Done
 from kit.ssh.config import Destination
 from kit.ssh.known_hosts import Meeting
-from kit.ssh.login import LoginDroppedError, close, login
+from kit.ssh.login import LoginDroppedError, close, dropped, login
 from records.errors import ConnectionLostError, HostUnreachableError, NoSshServerError
 
 T = TypeVar("T")
@@ -96,11 +96,23 @@ class SshConnection:
                 self._live = None
 
     def _open(self) -> Live:
-        chain = self._login()
+        for _ in range(_LOGINS - 1):
+            try:
+                return self._open_once()
+            except LoginDroppedError as error:
+                self.meeting.say(f"{error.message}; trying again")
+                time.sleep(_DELAYS_S[0])
+        return self._open_once()
+
+    def _open_once(self) -> Live:
+        chain = login(self.destination, self.meeting)
         try:
             sftp = paramiko.SFTPClient.from_transport(chain[-1])
-        except (paramiko.SSHException, paramiko.SFTPError, EOFError) as error:
+        except (paramiko.SSHException, paramiko.SFTPError, EOFError, OSError) as error:
+            is_up = chain[-1].is_active()
             close(chain)
+            if not is_up:
+                raise dropped(self.destination, error) from error
             raise NoSshServerError(
                 f"{self.destination.typed}: its SSH server offers no working SFTP ({error})",
                 "install sftp-server there (Debian: openssh-sftp-server); a shell whose start-up "
@@ -111,15 +123,6 @@ class SshConnection:
         if channel is not None:
             channel.settimeout(_QUIET_S)
         return Live(chain, sftp)
-
-    def _login(self) -> list[paramiko.Transport]:
-        for _ in range(_LOGINS - 1):
-            try:
-                return login(self.destination, self.meeting)
-            except LoginDroppedError as error:
-                self.meeting.say(f"{error.message}; trying again")
-                time.sleep(_DELAYS_S[0])
-        return login(self.destination, self.meeting)
 
     def _back(self, error: BaseException, deadline: float) -> Live:
         assert self._live is not None  # noqa: S101 - it was just used

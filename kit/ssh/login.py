@@ -55,6 +55,17 @@ def login(destination: Destination, meeting: Meeting) -> list[paramiko.Transport
     return chain
 
 
+def dropped(hop: Destination, error: BaseException) -> LoginDroppedError:
+    """The error of a line that dropped before the host could be used.
+
+    paramiko raises what its socket raised: also ConnectionResetError, of whatever was waited for.
+    """
+    said = str(error) or "hung up"
+    return LoginDroppedError(
+        f"{hop.typed}: the connection dropped during the login ({said})", "the same command again"
+    )
+
+
 def close(chain: list[paramiko.Transport]) -> None:
     """Close every transport, the far end first."""
     for transport in reversed(chain):
@@ -85,7 +96,10 @@ def _open(
         transport.start_client(timeout=CONNECT_TIMEOUT_S)
         key = transport.get_remote_server_key()
     except (paramiko.SSHException, EOFError, OSError) as error:
+        greeted = bool(transport.remote_version)
         transport.close()
+        if greeted and isinstance(error, (EOFError, OSError)):
+            raise dropped(hop, error) from error
         raise NoSshServerError(
             f"{hop.typed}: something answers at port {hop.port}, but not as an SSH server does "
             f"({str(error).removeprefix(_NO_GREETING).strip() or 'it hung up'})",
@@ -140,15 +154,12 @@ def _authenticate(transport: paramiko.Transport, hop: Destination) -> None:
         offered.append(name)
         try:
             more = transport.auth_publickey(hop.user, key)
-        except (paramiko.AuthenticationException, paramiko.SSHException, EOFError) as error:
+        except (paramiko.SSHException, EOFError, OSError) as error:
             if transport.is_active():
                 continue
             if "Too many" in str(error) or len(offered) > _PATIENT_KEYS:
                 raise _refused(hop, offered, f"the server hung up ({error})") from error
-            raise LoginDroppedError(
-                f"{hop.typed}: the connection dropped during the login ({error or 'hung up'})",
-                "the same command again",
-            ) from error
+            raise dropped(hop, error) from error
         if not more:
             return
         raise _refused(hop, offered, f"the server asks for more than a key: {', '.join(more)}")
