@@ -6,11 +6,13 @@ Invariant: every boot that was started and every window that was begun is counte
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Sequence
 
 from analysis.reading import Boot, Run
 from analysis.table import MISSING, Column, Table, number, words
 from records.plan import boot_order
+from records.schema import WindowEnded
 
 _DECISIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("target backend", ("target", "backend")),
@@ -134,6 +136,51 @@ def void_table(runs: Sequence[Run]) -> Table:
         words("run", "boot", "arm", "window", "reason"),
         tuple(rows),
     )
+
+
+def pace_table(runs: Sequence[Run]) -> tuple[Table, ...]:
+    """How fast the hosts were around each arm's windows; none where no run recorded it."""
+    seen: dict[tuple[str, str, str], list[float]] = {}
+    for run in runs:
+        for boot in run.boots:
+            for window in boot.windows:
+                times = _pace_ms(window.ended)
+                if times and boot.planned is not None:
+                    key = (run.run_id, run.host_id, boot.started.arm)
+                    seen.setdefault(key, []).extend(times)
+    if not seen:
+        return ()
+    rows = [
+        (
+            *key,
+            str(len(times)),
+            *[number(ms, 4) for ms in (statistics.median(times), min(times), max(times))],
+            number(100 * (max(times) / min(times) - 1), 1),
+        )
+        for key, times in sorted(seen.items())
+    ]
+    notes = (
+        (
+            "A fixed piece of work, timed before and after each window on the first of the "
+            "engine's processors: the median, the fastest and the slowest time, and by how much "
+            "the slowest was slower."
+        ),
+        "An engine that waits for its processor slows down with it: boots, arms, hosts differ so.",
+    )
+    columns = (
+        *words("run", "host", "arm"),
+        Column("times"),
+        *[Column(name, "ms") for name in ("median", "fastest", "slowest")],
+        Column("apart", "%"),
+    )
+    return (Table("pace", "How fast the hosts were", notes, columns, tuple(rows)),)
+
+
+def _pace_ms(ended: WindowEnded | None) -> list[float]:
+    """The times that a window's facts hold (remote/host/pace.py); none in older records."""
+    host = ended.facts.get("host") if ended else None
+    times = host.get("pace_ns", []) if isinstance(host, dict) else []
+    return [ns / 1e6 for ns in times if isinstance(ns, int) and ns > 0]
 
 
 def calibration_table(runs: Sequence[Run]) -> Table:

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.conduct_tables import boots_table, calibration_table, decisions_table, void_table
+from analysis.conduct_tables import (
+    boots_table,
+    calibration_table,
+    decisions_table,
+    pace_table,
+    void_table,
+)
 from analysis.frames import require_one_kind
 from analysis.measure_tables import (
     boot_metrics_table,
@@ -43,6 +49,7 @@ def study_tables(runs: Sequence[Run], notes: tuple[str, ...] = ()) -> list[Table
         latency_table(metrics),
         goodput_table(metrics),
         calibration_table(ordered),
+        *pace_table(ordered),
         void_table(ordered),
         definitions_table(ordered),
         *peer_table(ordered),

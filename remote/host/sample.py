@@ -55,7 +55,7 @@ THROTTLES = frozenset(name for bit, name in _REASONS if bit & 0xEC)
 
 @dataclass(frozen=True, slots=True)
 class HostSnapshot:
-    """One moment; `throttled_us` None where no quota is counted, `pace_ns` as remote/host/pace.py."""
+    """One moment; `throttled_us` None where no quota is counted; `pace_ns`: remote/host/pace.py."""
 
     monotonic_ns: int
     cpu: proc.CpuTimes
