@@ -67,12 +67,12 @@ def build_pdf(main: Path, build: Path, epoch: int) -> Built:
     # Left over from an earlier build they would decide how often TeX must run.
     for old in build.glob(f"{main.stem}.*"):
         old.unlink()
-    env = _environment(main.parent, build, epoch)
+    env = _environment(build, epoch)
     log, runs = "", 0
     for runs in range(1, _MOST_RUNS + 1):
         log = _latex(main, build, env)
         if runs == 1 and "\\citation" in (build / f"{main.stem}.aux").read_text(encoding="utf-8"):
-            _bibtex(main.stem, build, env)
+            _bibtex(main, build, env)
         elif runs > 1 and not _AGAIN.search(log):
             break
     undefined = _UNDEFINED.findall(log)
@@ -84,16 +84,15 @@ def build_pdf(main: Path, build: Path, epoch: int) -> Built:
     return Built(build / f"{main.stem}.pdf", runs, wide)
 
 
-def _environment(sources: Path, build: Path, epoch: int) -> dict[str, str]:
+def _environment(build: Path, epoch: int) -> dict[str, str]:
     # TeX reads its own variables; what a user set for other documents must not decide this one.
+    # None names the sources: $ { } , : in the name of their directory would mean something there.
     kept = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR")
     return {
         **{name: os.environ[name] for name in kept if name in os.environ},
         "SOURCE_DATE_EPOCH": str(epoch),
         "FORCE_SOURCE_DATE": "1",
         "max_print_line": "10000",
-        "TEXINPUTS": f"{sources}:",
-        "BIBINPUTS": f"{sources}:",
         "TEXMFOUTPUT": str(build),
         "openout_any": "p",
     }
@@ -121,12 +120,14 @@ def _latex(main: Path, build: Path, env: Mapping[str, str]) -> str:
     return log
 
 
-def _bibtex(stem: str, build: Path, env: Mapping[str, str]) -> None:
-    done = _run(["bibtex", stem], build, env)
+def _bibtex(main: Path, build: Path, env: Mapping[str, str]) -> None:
+    for entries in main.parent.glob("*.bib"):
+        shutil.copyfile(entries, build / entries.name)
+    done = _run(["bibtex", main.stem], build, env)
     if done.returncode or "Warning--" in done.stdout:
         lines = [line for line in done.stdout.splitlines() if line.strip()]
         cause = next((line for line in lines if "Warning--" in line or "error" in line), lines[-1])
-        raise PaperError(f"bibtex: {cause}", remedy=f"see {build / f'{stem}.blg'}")
+        raise PaperError(f"bibtex: {cause}", remedy=f"see {build / f'{main.stem}.blg'}")
 
 
 def _run(argv: list[str], where: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:

@@ -15,6 +15,7 @@ import pytest
 import kit.commands.paper
 from analysis.claiming.documents import citations, documents
 from analysis.claiming.evaluation import evaluate_project
+from analysis.claiming.evidence import load_evidence
 from analysis.claiming.tex import CLAIMS_TEX, claims_tex
 from analysis.published import load_published
 from analysis.typeset.files import PaperFiles, paper_files
@@ -241,7 +242,7 @@ def test_the_verb_writes_the_pdf_and_removes_what_no_build_makes(
         assert not (here.root / name).exists()
     assert (here.root / "mine" / "notes.tex").read_text() == "kept"
     left = {path.relative_to(here.root) for path in generated.rglob("*") if path.is_file()}
-    assert left == {Path(name) for name in told["files"]} == made_names(["smoke-cpu"])
+    assert left == {Path(name) for name in told["files"]} == made_names(load_evidence(ROOT))
 
 
 def test_generated_files_elsewhere_are_not_written_to(
@@ -297,3 +298,12 @@ def test_what_is_in_the_place_of_the_pdf_is_named(
     assert main(["paper"]) == ExportError.exit_code
     assert f"{here.out}: Not a directory" in capsys.readouterr().err
     assert not (here.root / "paper" / "generated").exists()
+
+
+@pytest.mark.parametrize("name", ["a$HOME{b,c}:d", "50% #1~'\"&^ _"])
+def test_a_project_may_stand_anywhere(project: Project, tmp_path: Path, name: str) -> None:
+    """In TeX's search paths $ { } , : mean something, in TeX itself others do."""
+    shutil.copytree(project.root / "paper", tmp_path / name / "paper")
+    main_tex = tmp_path / name / "paper" / "main.tex"
+    done = build_pdf(main_tex, tmp_path / name / "build", project.made.epoch)
+    assert done.pdf.read_bytes().startswith(b"%PDF-")
