@@ -1,15 +1,19 @@
 """What the kit asks of SkyPilot: launch a managed job, look, cancel; and the bucket brought here.
 
 Invariant: SkyPilot is imported only when it is asked for something, and asked through its public
-API alone (0.14): `sky.jobs.launch`, `queue`, `cancel`, `sky.Task.from_yaml_config`.
+API alone (0.14): `sky.jobs.launch`, `queue_v2`, `cancel`, `sky.Task.from_yaml_config`; what it
+raises is a SchedulerError.
 """
 
 from __future__ import annotations
 
 import copy
 import importlib
+import re
 import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +21,13 @@ from kit.sky.site import SkySite
 from records.errors import SchedulerError
 
 _TIMEOUT_S = 600
+# What aws and gsutil say of a bucket that the first launch is yet to make.
+_NO_BUCKET = (
+    "NoSuchBucket",
+    "BucketNotFoundException",
+    "does not name a directory, bucket, or bucket subdir",
+)
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Cloud(Protocol):
@@ -24,6 +35,10 @@ class Cloud(Protocol):
 
     def launch(self, document: Mapping[str, Any]) -> int:
         """The number of the managed job that carries the task out."""
+        ...
+
+    def number(self, name: str) -> int | None:
+        """The managed job of this name; None where there is none."""
         ...
 
     def statuses(self, jobs: Sequence[int]) -> dict[int, str]:
@@ -47,21 +62,37 @@ class SkyPilot:
 
     def launch(self, document: Mapping[str, Any]) -> int:
         """By `sky.jobs.launch`."""
-        sky, jobs = _sky()
-        task = sky.Task.from_yaml_config(copy.deepcopy(dict(document)))  # it empties what it reads
-        numbers, _ = sky.stream_and_get(jobs.launch(task, name=document["name"]))
-        return int(numbers[0])
+        with _asked() as (sky, jobs):
+            task = sky.Task.from_yaml_config(copy.deepcopy(dict(document)))  # it empties it
+            numbers, _ = sky.stream_and_get(jobs.launch(task, name=document["name"]))
+            return int(numbers[0])
+
+    def number(self, name: str) -> int | None:
+        """By `sky.jobs.queue_v2`, which finds parts of names, too."""
+        records = self._queue(name_match=name)
+        found = (int(record.job_id) for record in records if record.job_name == name)
+        return next(found, None)
 
     def statuses(self, jobs: Sequence[int]) -> dict[int, str]:
-        """By `sky.jobs.queue`."""
-        sky, module = _sky()
-        records = sky.get(module.queue(refresh=False, job_ids=list(jobs)))
-        return {int(_of(r, "job_id")): _word(_of(r, "status")) for r in records}
+        """By `sky.jobs.queue_v2`."""
+        records = self._queue(job_ids=list(jobs))
+        return {int(record.job_id): str(record.status.value) for record in records}
 
     def cancel(self, job: int) -> None:
         """By `sky.jobs.cancel`, after what is written to the bucket has reached it."""
-        sky, jobs = _sky()
-        sky.get(jobs.cancel(job_ids=[job], graceful=True))
+        with _asked() as (sky, jobs):
+            sky.get(jobs.cancel(job_ids=[job], graceful=True))
+
+    def _queue(self, **which: object) -> Sequence[Any]:
+        with _asked() as (sky, jobs):
+            try:
+                records, *_ = sky.get(jobs.queue_v2(refresh=False, **which))
+            except sky.exceptions.ClusterNotUpError as error:
+                # The machine that keeps the queue ends itself where no job has run for a while.
+                if error.cluster_status not in (None, sky.ClusterStatus.STOPPED):
+                    raise
+                return ()
+            return tuple(records)
 
     def bring(self, directory: Path) -> None:
         """By the store's own command, which brings only what is new."""
@@ -73,7 +104,7 @@ class SkyPilot:
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise SchedulerError(f"{argv[0]}: {error}", f"install {argv[0]} and log in") from error
-        if done.returncode != 0 and "NoSuchBucket" not in done.stderr:
+        if done.returncode != 0 and not any(words in done.stderr for words in _NO_BUCKET):
             words = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
             raise SchedulerError(f"{argv[0]}: {words[-1]}", "sky check; sky storage ls")
 
@@ -85,18 +116,32 @@ def sync_argv(site: SkySite, directory: Path) -> tuple[str, ...]:
     return ("aws", "s3", "sync", f"s3://{site.bucket}", str(directory), "--only-show-errors")
 
 
-def _sky() -> tuple[Any, Any]:
-    try:
-        return importlib.import_module("sky"), importlib.import_module("sky.jobs")
-    except ImportError as error:
-        raise SchedulerError(
-            f"SkyPilot is not installed beside the kit: {error}", "pip install '.[sky]'"
-        ) from error
+@contextmanager
+def _asked() -> Iterator[tuple[Any, Any]]:
+    """SkyPilot and its managed jobs; what they raise inside becomes a SchedulerError.
+
+    What they print is no result: from its import on, SkyPilot takes standard output for its log.
+    """
+    with redirect_stdout(sys.stderr):
+        try:
+            sky, jobs = importlib.import_module("sky"), importlib.import_module("sky.jobs")
+            exceptions = importlib.import_module("sky.exceptions")
+        except ImportError as error:
+            raise SchedulerError(
+                f"SkyPilot is not installed beside the kit: {error}", "pip install '.[sky]'"
+            ) from error
+        try:
+            yield sky, jobs
+        except _kinds(exceptions) as error:
+            said = _COLOURS.sub("", str(error)).strip() or type(error).__name__
+            raise SchedulerError(
+                f"SkyPilot: {said}",
+                "sky check, sky api status; then the same command: it launches nothing twice",
+            ) from error
 
 
-def _of(record: Any, name: str) -> Any:
-    return record[name] if isinstance(record, dict) else getattr(record, name)
-
-
-def _word(status: Any) -> str:
-    return str(getattr(status, "value", status))
+def _kinds(exceptions: Any) -> tuple[type[Exception], ...]:
+    """SkyPilot's own, which have no base in common, and what its requests to its server raise."""
+    found = vars(exceptions).values()
+    own = (kind for kind in found if isinstance(kind, type) and issubclass(kind, Exception))
+    return (*own, RuntimeError, ValueError, OSError)

@@ -30,7 +30,7 @@ ENDED = {
 
 
 class SkyHost(LocalHost):
-    """A directory here that follows the bucket; the jobs by their numbers in notes."""
+    """A directory here that follows the bucket; the jobs by their names in notes."""
 
     def __init__(self, site: SkySite, cloud: Cloud, name: str, part: str) -> None:
         self.site = site
@@ -39,7 +39,9 @@ class SkyHost(LocalHost):
         self.name = name
         self._home: Home | None = None
         self._looked_at = -math.inf
-        self._statuses: dict[int, tuple[float, str]] = {}
+        self._numbers: dict[str, int] = {}
+        self._statuses: dict[int, str] = {}
+        self._asked_at = -math.inf
 
     def home(self, here: Home) -> Home:
         """A directory of the kit's own, one for each bucket."""
@@ -63,9 +65,13 @@ class SkyHost(LocalHost):
     def attach(self, note: Path, argv_part: str) -> Running | None:  # noqa: ARG002
         """The managed job that the note's neighbour remembers, unless it has ended."""
         try:
-            number = int(job_note(note).read_text(encoding="ascii"))
-        except (FileNotFoundError, ValueError):
+            name = job_note(note).read_text(encoding="ascii", errors="replace").strip()
+        except FileNotFoundError:
             return None
+        number = self._numbers.get(name) or self.cloud.number(name)
+        if number is None:
+            return None
+        self._numbers[name] = number
         found = ManagedJob(self, number)
         return found if found.exit_status() is None else None
 
@@ -74,12 +80,14 @@ class SkyHost(LocalHost):
         return 0
 
     def status(self, number: int) -> str:
-        """The job's status as of the last look; "" where SkyPilot does not know it."""
-        asked_at, status = self._statuses.get(number, (-math.inf, ""))
-        if time.monotonic() - asked_at >= self.site.poll_s:
-            status = self.cloud.statuses([number]).get(number, "")
-            self._statuses[number] = time.monotonic(), status
-        return status
+        """The job's status as of the last look at all; "" where SkyPilot does not know it."""
+        is_due = time.monotonic() - self._asked_at >= self.site.poll_s
+        if is_due or number not in self._statuses:
+            numbers = sorted({*self._statuses, number})
+            found = self.cloud.statuses(numbers)
+            self._statuses = {one: found.get(one, "") for one in numbers}
+            self._asked_at = time.monotonic()
+        return self._statuses[number]
 
     def _follow(self) -> None:
         if self._home is not None and time.monotonic() - self._looked_at >= self.site.poll_s:
@@ -110,5 +118,5 @@ class ManagedJob:
 
 
 def job_note(note: Path) -> Path:
-    """Beside the note of a process, the one of a managed job: its number."""
+    """Beside the note of a process, the one of a managed job: its name."""
     return note.with_suffix(".sky")

@@ -1,7 +1,8 @@
 """Blocks as managed jobs of SkyPilot: one each, which it recovers when its machine is taken away.
 
 Invariant: a task carries all that it needs but the engine, which is the image's, and the models,
-which it downloads itself by their lock.
+which it downloads itself by their lock. Its note stands before it is launched, by the job's name,
+so that any later look finds the job wherever this one ended.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from kit.docker.choice import DockerChoice
 from kit.engine.provision import bring_code
 from kit.engine.setup import REFERENCE, require_locked
+from kit.fleet.address import spoken
 from kit.fleet.queue_fleet import Wanted, require_same_runtime
 from kit.home import Home
 from kit.hosts.host import Running
@@ -26,7 +28,7 @@ from kit.sky.task_document import Carried, document
 from records import bundle, canonical
 from records.decode import to_object
 from records.digest import Digest
-from records.errors import ProvisionError
+from records.errors import ProvisionError, SchedulerError
 from records.job import Job
 from records.plan import Plan
 
@@ -57,7 +59,20 @@ class SkyQueue:
             )
         archive, digest = build_harness(self.home)
         self.say(f"harness {digest}")
-        return [self._launch(one, archive, digest) for one in wanted]
+        launched: list[tuple[Job, Running]] = []
+        for one in wanted:
+            try:
+                launched.append(self._launch(one, archive, digest))
+            except SchedulerError as error:
+                if not launched:
+                    raise
+                raise SchedulerError(
+                    f"{error.message}; {len(launched)} of {len(wanted)} blocks were launched, and "
+                    "go on",
+                    f"the same command attaches to them; kit stop --all {spoken(self.host.name)} "
+                    "ends them",
+                ) from error
+        return launched
 
     def _launch(self, one: Wanted, archive: Path, digest: Digest) -> tuple[Job, Running]:
         there = self.host.home(self.home)
@@ -68,7 +83,7 @@ class SkyQueue:
         for source, name in prompt_files.files(self.home, self.plan):
             files[f"{job.prompts_directory}/{name}"] = str(source)
         setup = self._models(root, job, files)
-        name = f"kit-{self.plan.id}-b{one.block}-{secrets.token_hex(3)}"[:60]
+        name = f"kit-{self.plan.id}-b{one.block}-{secrets.token_hex(3)}"
         task = document(
             self.plan,
             name,
@@ -77,9 +92,8 @@ class SkyQueue:
             Carried(files, inside, harness, setup),
             self.docker,
         )
+        job_note(there.job(job.run_id)).write_text(f"{name}\n", encoding="ascii")
         number = self.host.cloud.launch(task)
-        note = job_note(there.jobs / f"{job.run_id}.pid")
-        note.write_text(f"{number}\n", encoding="ascii")
         self.say(f"[block {one.block}] managed job {number} of SkyPilot: {name}")
         return job, ManagedJob(self.host, number)
 

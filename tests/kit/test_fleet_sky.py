@@ -11,10 +11,14 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from operator import itemgetter
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,14 +32,14 @@ from kit.home import Home
 from kit.image_lock import LockedImage
 from kit.planning.plan_file import load_plan
 from kit.registry.resolve import Platform
-from kit.sky.cloud import sync_argv
+from kit.sky.cloud import SkyPilot, sync_argv
 from kit.sky.cloud_host import SkyHost
 from kit.sky.site import SkySite, read_site
 from kit.sky.sky_queue import SkyQueue
 from kit.sky.task_document import Carried, accelerator, document
 from records import schema
 from records.digest import Digest
-from records.errors import PlanError
+from records.errors import PlanError, SchedulerError
 from records.plan import Plan
 from records.run_directory import RunDirectory
 
@@ -147,6 +151,10 @@ class MadeUpCloud:
         self.machine.wait()
         shutil.rmtree(self.disk)
 
+    def number(self, name: str) -> int | None:
+        names = [task["name"] for task in self.tasks]
+        return names.index(name) + 1 if name in names else None
+
     def statuses(self, jobs: Sequence[int]) -> dict[int, str]:
         assert self.machine is not None
         status = self.machine.poll()
@@ -201,3 +209,188 @@ def test_a_machine_taken_away_loses_boots_and_no_record(tmp_path: Path, cloud: M
     assert [o for o in outcomes(run) if o != "interrupted"] == ["completed", "completed"]
     resumed = [e.event for e in run.read() if isinstance(e.event, schema.RunResumed)]
     assert len(resumed) == 1
+
+
+class Unsteady(MadeUpCloud):
+    """Machines that never come; after so many launches, the next is cut short."""
+
+    cut_short: BaseException = KeyboardInterrupt()
+    whole: int = 0
+
+    def launch(self, document: Mapping[str, Any]) -> int:
+        self.tasks.append(document)
+        if len(self.tasks) > self.whole:
+            raise self.cut_short
+        return len(self.tasks)
+
+    def statuses(self, jobs: Sequence[int]) -> dict[int, str]:
+        return dict.fromkeys(jobs, "PENDING")
+
+
+def two_blocks(tmp_path: Path, cloud: MadeUpCloud, said: list[str]) -> QueueFleet:
+    (tmp_path / "tiny.toml").write_text(tiny_plan(blocks=2))
+    plan = load_plan(tmp_path / "tiny.toml")
+    home = Home(ROOT, tmp_path / "kit", tmp_path / "data", tmp_path / "out")
+    host = SkyHost(SkySite("b", root=str(cloud.disk), poll_s=1000), cloud, "sky/local", "")
+    return QueueFleet(home, host, plan, SkyQueue(home, host, plan, None, said.append), said.append)
+
+
+def test_a_launch_that_ctrl_c_cut_short_is_found_again_and_not_repeated(tmp_path: Path) -> None:
+    (tmp_path / "bucket").mkdir()
+    cloud = Unsteady(tmp_path / "disk", tmp_path / "bucket")
+    said: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        two_blocks(tmp_path, cloud, said).submit()
+    cloud.whole = 9
+    two_blocks(tmp_path, cloud, said).submit()
+    assert [name.rpartition("-")[0] for name in map(itemgetter("name"), cloud.tasks)] == [
+        "kit-tiny-b1",
+        "kit-tiny-b2",
+    ]
+    assert any("is under way: attaching" in line for line in said)
+
+
+def test_what_was_launched_before_a_refusal_is_told(tmp_path: Path) -> None:
+    (tmp_path / "bucket").mkdir()
+    cloud = Unsteady(tmp_path / "disk", tmp_path / "bucket")
+    cloud.whole, cloud.cut_short = 1, SchedulerError("no quota", "sky check")
+    with pytest.raises(SchedulerError, match=r"no quota; 1 of 2 blocks were launched") as refusal:
+        two_blocks(tmp_path, cloud, []).submit()
+    assert "kit stop --all --fleet sky" in refusal.value.remedy
+
+
+def test_all_jobs_are_asked_for_at_once(tmp_path: Path) -> None:
+    asked: list[list[int]] = []
+
+    class Counting(Unsteady):
+        def statuses(self, jobs: Sequence[int]) -> dict[int, str]:
+            asked.append(list(jobs))
+            return super().statuses(jobs)
+
+    host = SkyHost(SkySite("b", poll_s=1000), Counting(tmp_path, tmp_path), "sky/local", "")
+    assert [host.status(number) for number in (1, 2, 1)] == ["PENDING"] * 3
+    assert asked == [[1], [1, 2]]
+
+
+class ClusterNotUpError(Exception):
+    """As sky.exceptions has it."""
+
+    def __init__(self, message: str, cluster_status: object = None) -> None:
+        super().__init__(message)
+        self.cluster_status = cluster_status
+
+
+class NoCloudAccessError(Exception):
+    """Likewise: no base in common with the one above."""
+
+
+Answer = Callable[[], tuple[Any, ...]]
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer], SkyPilot]:
+    """SkyPilot's calls, as `make test-sky` finds them, with this answer to every request."""
+
+    def install(answer: Answer) -> SkyPilot:
+        def request(*_args: object, **_asked: object) -> Answer:
+            return answer
+
+        calls = dict.fromkeys(("launch", "queue_v2", "cancel"), request)
+        jobs, sky = ModuleType("sky.jobs"), ModuleType("sky")
+        exceptions = ModuleType("sky.exceptions")
+        vars(jobs).update(calls)
+        for kind in (ClusterNotUpError, NoCloudAccessError):
+            setattr(exceptions, kind.__name__, kind)
+        vars(sky).update(
+            get=lambda request: request(),
+            stream_and_get=lambda request: request(),
+            Task=SimpleNamespace(from_yaml_config=dict),
+            ClusterStatus=SimpleNamespace(STOPPED="STOPPED"),
+            exceptions=exceptions,
+        )
+        for module in (sky, jobs, exceptions):
+            monkeypatch.setitem(sys.modules, module.__name__, module)
+        return SkyPilot(SkySite("b"))
+
+    return install
+
+
+def failing(error: Exception) -> Answer:
+    def answer() -> tuple[Any, ...]:
+        raise error
+
+    return answer
+
+
+def test_a_job_by_its_whole_name(
+    answering: Callable[[Answer], SkyPilot], capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = [
+        SimpleNamespace(job_id=number, job_name=name, status=SimpleNamespace(value="RUNNING"))
+        for number, name in ((7, "kit-a-b1-00"), (8, "kit-a-b1-000"))
+    ]
+
+    def answer() -> tuple[Any, ...]:
+        print("Failed to connect to SkyPilot API server. Starting a local server.")
+        return records, 2, {}, 2
+
+    cloud = answering(answer)
+    assert (cloud.number("kit-a-b1-00"), cloud.number("kit-a")) == (7, None)
+    assert cloud.statuses([7]) == {7: "RUNNING", 8: "RUNNING"}
+    assert capsys.readouterr().out == ""  # where a verb's --json goes
+
+
+@pytest.mark.parametrize("status", [None, "STOPPED"])
+def test_a_controller_that_ended_when_nothing_ran(
+    answering: Callable[[Answer], SkyPilot], status: str | None
+) -> None:
+    cloud = answering(failing(ClusterNotUpError("No in-progress managed jobs.", status)))
+    assert (cloud.number("kit-a-b1-00"), cloud.statuses([7])) == (None, {})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ClusterNotUpError("Failed to connect to the controller.", "INIT"),
+        NoCloudAccessError("Cloud access is not set up. Run: \x1b[1msky check\x1b[0m"),
+        RuntimeError("Could not connect to SkyPilot API server"),
+        ConnectionError("refused"),
+    ],
+)
+def test_what_skypilot_refuses_is_an_error_of_the_kits(
+    answering: Callable[[Answer], SkyPilot], error: Exception
+) -> None:
+    cloud = answering(failing(error))
+    for ask in (
+        lambda: cloud.launch({"name": "kit-a"}),
+        lambda: cloud.statuses([7]),
+        lambda: cloud.cancel(7),
+    ):
+        with pytest.raises(SchedulerError, match="SkyPilot: ") as refusal:
+            ask()
+        assert "\x1b" not in refusal.value.message
+
+
+@pytest.mark.parametrize(
+    ("store", "said", "is_absent"),
+    [
+        ("s3", "fatal error: An error occurred (NoSuchBucket) when calling ListObjectsV2", True),
+        ("gcs", "BucketNotFoundException: 404 gs://b bucket does not exist.", True),
+        (
+            "gcs",
+            "CommandException: arg (gs://b) does not name a directory, bucket, or bucket subdir.",
+            True,
+        ),
+        ("gcs", "ServiceException: 401 Anonymous caller does not have storage access", False),
+    ],
+)
+def test_a_bucket_that_is_yet_to_be_made_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, store: str, said: str, is_absent: bool
+) -> None:
+    for name in ("aws", "gsutil"):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    refused = nullcontext() if is_absent else pytest.raises(SchedulerError, match="401")
+    with refused:
+        SkyPilot(SkySite("b", store)).bring(tmp_path / "here")

@@ -13,8 +13,10 @@ import sys
 from typing import Any
 
 import sky
-from sky import jobs
+from sky import ClusterStatus, jobs
+from sky.exceptions import ClusterNotUpError
 from sky.jobs.state import ManagedJobStatus
+from sky.schemas.api.responses import ManagedJobRecord
 
 
 def main() -> int:
@@ -55,13 +57,15 @@ def check_calls(ended: list[str]) -> None:
     """What kit/sky/cloud.py calls is there, with the arguments it is given."""
     wanted = {
         jobs.launch: {"name"},
-        jobs.queue: {"refresh", "job_ids"},
+        jobs.queue_v2: {"refresh", "job_ids", "name_match"},
         jobs.cancel: {"job_ids", "graceful"},
         sky.get: set(),
         sky.stream_and_get: set(),
     }
     for function, arguments in wanted.items():
         assert arguments <= set(inspect.signature(function).parameters), function
+    assert ClusterNotUpError("", ClusterStatus.STOPPED).cluster_status is sky.ClusterStatus.STOPPED
+    assert {"job_id", "job_name", "status"} <= set(ManagedJobRecord.model_fields)
     terminal = {status.value for status in ManagedJobStatus.terminal_statuses()}
     assert set(ended) == terminal, (ended, terminal)
 
