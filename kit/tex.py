@@ -6,15 +6,17 @@ no shell, no network, and no file outside the build directory is written.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from records.errors import PaperError, ToolMissingError
+from records.errors import DiskFullError, PaperError, ToolMissingError
 
 # Debian's names; what a clean machine needs of TeX for this paper.
 PACKAGES = ("texlive-latex-base", "texlive-latex-recommended", "texlive-science", "lmodern")
@@ -23,8 +25,9 @@ _STYLES = ("booktabs.sty", "siunitx.sty", "hyperref.sty", "lmodern.sty", "microt
 _MOST_RUNS = 5
 _TIMEOUT_S = 300
 _AGAIN = re.compile(r"Rerun to get|Label\(s\) may have changed|rerunfilecheck.*has changed")
-_ERROR = re.compile(r"^(?:!|\S+:\d+:) .*", re.MULTILINE)
+_ERROR = re.compile(r"^(?:! |!pdfTeX error: |\S+:\d+: ).*", re.MULTILINE)
 _AT = re.compile(r"^l\.\d+ (.*)", re.MULTILINE)  # the source up to where TeX stopped
+_FULL = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT))
 _UNDEFINED = re.compile(
     r"LaTeX Warning: (?:Reference|Citation) .*? undefined.*"
     r"|LaTeX Warning: There were (?:undefined|multiply-defined).*"
@@ -61,7 +64,7 @@ def require_tex() -> None:
 def build_pdf(main: Path, build: Path, epoch: int) -> Built:
     """Set `main` (a .tex file, read from its own directory) in `build`; dates are `epoch`.
 
-    PaperError: TeX's first error, or what stayed undefined.
+    PaperError: TeX's first error, or what stayed undefined. DiskFullError: no space in `build`.
     """
     build.mkdir(parents=True, exist_ok=True)
     # Left over from an earlier build they would decide how often TeX must run.
@@ -112,12 +115,28 @@ def _latex(main: Path, build: Path, env: Mapping[str, str]) -> str:
     log_path = build / f"{main.stem}.log"
     log = log_path.read_text(encoding="utf-8", errors="replace") if log_path.is_file() else ""
     if done.returncode:
-        found = _ERROR.search(log) or _ERROR.search(done.stdout)
-        cause = found[0] if found else (done.stdout.strip().rpartition("\n")[2] or "TeX failed")
-        at = _AT.search(log, found.end()) if found else None
-        where = f" ({at[1].strip()})" if at and at[1].strip() else ""
-        raise PaperError(f"{cause}{where}", remedy=f"mend it there; the whole log: {log_path}")
+        raise failure(argv[0], done.returncode, done.stdout, log, log_path)
     return log
+
+
+def failure(
+    program: str, returncode: int, printed: str, log: str, log_path: Path
+) -> PaperError | DiskFullError:
+    """Why TeX ended without a PDF, by what it printed and wrote into its log."""
+    if returncode == -signal.SIGXFSZ or any(words in printed + log for words in _FULL):
+        return DiskFullError(
+            f"no space left for {program} in {log_path.parent}",
+            "free space there, or put KIT_OUT on another disk, and start again",
+        )
+    if returncode < 0:
+        return PaperError(
+            f"{program} was ended by {signal.Signals(-returncode).name}", "kit paper, once more"
+        )
+    found = _ERROR.search(log) or _ERROR.search(printed)
+    cause = found[0] if found else (printed.strip().rpartition("\n")[2] or "TeX failed")
+    at = _AT.search(log, found.end()) if found else None
+    where = f" ({at[1].strip()})" if at and at[1].strip() else ""
+    return PaperError(f"{cause}{where}", remedy=f"mend it there; the whole log: {log_path}")
 
 
 def _bibtex(main: Path, build: Path, env: Mapping[str, str]) -> None:

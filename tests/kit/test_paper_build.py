@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 import shutil
 import subprocess
 import zlib
@@ -23,8 +24,14 @@ from analysis.typeset.generated import made_names
 from analysis.typeset.words import escaped
 from kit.home import Home
 from kit.main import main
-from kit.tex import PACKAGES, Built, build_pdf, require_tex
-from records.errors import ClaimError, ExportError, PaperError, ToolMissingError
+from kit.tex import PACKAGES, Built, build_pdf, failure, require_tex
+from records.errors import (
+    ClaimError,
+    DiskFullError,
+    ExportError,
+    PaperError,
+    ToolMissingError,
+)
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "records" / "data"
@@ -307,3 +314,26 @@ def test_a_project_may_stand_anywhere(project: Project, tmp_path: Path, name: st
     main_tex = tmp_path / name / "paper" / "main.tex"
     done = build_pdf(main_tex, tmp_path / name / "build", project.made.epoch)
     assert done.pdf.read_bytes().startswith(b"%PDF-")
+
+
+def test_a_full_disk_is_not_taken_for_an_error_of_the_paper(
+    project: Project, tmp_path: Path
+) -> None:
+    """Words of pdfTeX on a full file system; and a limit on the size of files, which kills it."""
+    printed = (
+        "(/usr/share/texmf/tex/latex/lm/t1lmtt.fd) [8\n"
+        "!pdfTeX error: pdflatex: fflush() failed (No space left on device)\n"
+        " ==> Fatal error occurred, no output PDF file produced!\n"
+    )
+    found = failure("pdflatex", 1, printed, "", tmp_path / "build" / "main.log")
+    assert type(found) is DiskFullError
+    assert str(tmp_path / "build") in found.message
+    other = failure("pdflatex", 1, printed.replace("(No space left on device)", ""), "", tmp_path)
+    assert other.message == "!pdfTeX error: pdflatex: fflush() failed "
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, before[1]))
+        with pytest.raises(DiskFullError, match="no space left for pdflatex"):
+            build_pdf(project.main, tmp_path / "build", project.made.epoch)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
