@@ -86,16 +86,16 @@ def _build(host: SlurmHost, choice: DockerChoice, target: Path, logs: Path, say:
     tail = LogTail(host, log)
     say(f"building {target.name} of {choice.reference}; minutes, the first time")
     argv = (program, "pull", "--force", str(partial), f"docker://{choice.reference}")
-    running = host.start_detached(argv, target.parent, log, target.with_suffix(".pid"))
+    note = target.with_suffix(".pid")
+    # Another kit may be building the same file: its build is waited for.
+    running = host.attach(note, argv[-1]) or host.start_detached(argv, target.parent, log, note)
     while running.exit_status() is None:
         for line in tail.lines():
             say(f"  {line}")
         time.sleep(_POLL_S)
     status = running.exit_status()
-    if status != 0 or partial.name not in host.names(target.parent):
+    refused = host.run(("mv", "--", str(partial), str(target))).stderr if status == 0 else ""
+    if target.name not in host.names(target.parent):
         list(tail.lines())
-        last = (tail.text.strip().splitlines() or [f"status {status}"])[-1]
+        last = ((refused or tail.text).strip().splitlines() or [f"status {status}"])[-1]
         raise ProvisionError(f"{program} pull: {last}", f"read {log}")
-    moved = host.run(("mv", "--", str(partial), str(target)))
-    if moved.status != 0:
-        raise ProvisionError(f"{target}: {moved.stderr.strip()}", "check its directory")
