@@ -54,17 +54,21 @@ def _check(seen: Seen, needs: Needs) -> Iterator[Verdict]:
 
 def _docker(seen: Seen, needs: Needs) -> Verdict:
     free = sizes(seen.text("df-docker"))[1]
-    found = f"{free >> 30} GiB free under DockerRootDir"
+    found = f"{free >> 30} GiB free where Docker keeps images"
     if seen.text(IMAGE):
         return Verdict("disk-docker", PASS, f"{found}, the image is there")
     if not needs.layers_bytes:
         cause = "the image lock does not say how large the image is"
         return Verdict("disk-docker", WARN, found, cause, "kit images lock")
     want = needed_bytes(needs)
+    also = ""
+    if seen.text("df-home") and mount(seen.text("df-home")) == mount(seen.text("df-docker")):
+        want += _home_bytes(needs)
+        also = "; models and caches go to the same disk"
     if free < want:
         cause = (
-            f"pulling {needs.layers_bytes >> 30} GiB of layers takes up to {want >> 30} GiB "
-            "packed and unpacked"
+            f"pulling {needs.layers_bytes >> 30} GiB of layers takes up to "
+            f"{needed_bytes(needs) >> 30} GiB packed and unpacked{also}"
         )
         remedy = "rent a larger disk, or move data-root in /etc/docker/daemon.json"
         return Verdict("disk-docker", FAIL, found, cause, remedy)
@@ -73,14 +77,23 @@ def _docker(seen: Seen, needs: Needs) -> Verdict:
 
 def _home(seen: Seen, needs: Needs) -> Verdict:
     free = sizes(seen.text("df-home"))[1]
-    whole = needs.requirements.disk_mib << 20
-    want = needs.models_bytes + _SPARE_BYTES if needs.runtime == DOCKER else whole
-    want = min(want, whole)  # a small plan says itself how little it needs
+    want = _home_bytes(needs)
     found = f"{free >> 20} MiB free for the kit, {want >> 20} needed"
     if free < want:
         remedy = "free space, or put the kit on another disk: KIT_HOME=…"
         return Verdict("disk", FAIL, found, "models, caches and records would not fit", remedy)
     return Verdict("disk", PASS, found)
+
+
+def _home_bytes(needs: Needs) -> int:
+    whole = needs.requirements.disk_mib << 20
+    want = needs.models_bytes + _SPARE_BYTES if needs.runtime == DOCKER else whole
+    return min(want, whole)  # a small plan says itself how little it needs
+
+
+def mount(text: str) -> str:
+    """Where the file system of `df -Pk` is mounted: its last column (POSIX)."""
+    return text.strip().splitlines()[-1].split()[-1]
 
 
 def sizes(text: str) -> tuple[int, int]:

@@ -7,7 +7,7 @@ nvidia-docker#1730 and dstack#2860 (NVML lost after daemon-reload under the syst
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kit.doctor.topic import DOCKER, FAIL, PASS, WARN, WHEELS, Needs, Probe, Seen, Topic, Verdict
@@ -56,6 +56,20 @@ def information(seen: Seen) -> dict[str, Any] | None:
         raise FormatError(f"docker info: not an object: {text[:80]!r}")
     # Newer clients print what they know of themselves and the daemon's refusal beside it.
     return None if info.get("ServerErrors") or not info.get("ServerVersion") else info
+
+
+def image_root(info: Mapping[str, Any]) -> str:
+    """Where the daemon keeps images: DockerRootDir, or the store of the containerd that it uses.
+
+    Docker 29 begins with containerd's store (docs.docker.com, "containerd image store"); a
+    containerd of the daemon's own keeps it below DockerRootDir, the system's in /var/lib.
+    """
+    root = str(info.get("DockerRootDir", ""))
+    status = info.get("DriverStatus") or ()
+    if ["driver-type", "io.containerd.snapshotter.v1"] not in [list(pair) for pair in status]:
+        return root
+    address = str((info.get("Containerd") or {}).get("Address", ""))
+    return root if "/docker/" in address else "/var/lib/containerd"
 
 
 def _daemon(seen: Seen, needs: Needs) -> Verdict:

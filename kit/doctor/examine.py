@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kit.doctor.clock import CLOCK, CLOCK_PROBE
 from kit.doctor.disk import DISK
-from kit.doctor.docker_engine import DOCKER_ENGINE, IMAGE, INFO, information
+from kit.doctor.docker_engine import DOCKER_ENGINE, IMAGE, INFO, image_root, information
 from kit.doctor.driver import DRIVER
 from kit.doctor.gpu import GPU
 from kit.doctor.gpu_container import try_gpu
@@ -23,6 +23,7 @@ from kit.doctor.machine import MACHINE
 from kit.doctor.place import PLACE
 from kit.doctor.rights import RIGHTS
 from kit.doctor.topic import DOCKER, FAIL, PASS, WHEELS, Needs, Seen, Verdict
+from kit.doctor.updates import UPDATES
 from kit.hosts.ask import ask_all
 from kit.hosts.facts import HostFacts
 from kit.hosts.host import NOT_FOUND, Done, Host
@@ -30,7 +31,7 @@ from kit.planning.preflight import problems
 from records.errors import FormatError, HostUnfitError
 from records.plan import Plan
 
-TOPICS = (MACHINE, PLACE, DRIVER, GPU, DOCKER_ENGINE, DISK, JIT, RIGHTS, CLOCK)
+TOPICS = (MACHINE, PLACE, DRIVER, GPU, DOCKER_ENGINE, DISK, JIT, RIGHTS, UPDATES, CLOCK)
 _NOT_ASKED = Done(NOT_FOUND, "", "no Docker daemon that says where it keeps its data, or no image")
 
 
@@ -45,7 +46,7 @@ def look(host: Host, home: Path, image: str = "") -> Seen:
     root = ""
     try:
         info = information(Seen(outputs))
-        root = str(info.get("DockerRootDir", "")) if info else ""
+        root = image_root(info) if info else ""
     except FormatError:
         root = ""  # the verdict on the daemon says what it answered
     # Alone: how long the question takes is how well the answer is known.

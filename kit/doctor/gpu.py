@@ -1,10 +1,12 @@
 """The GPUs: generation, free memory, who else is on them, slices, health.
 
-Reports: vllm#55510 (an engine core left behind), vllm-backport#62 (ECC looks like a hang).
+Reports: vllm#55510 (an engine core left behind), vllm-backport#62 (ECC looks like a hang),
+ninfer#72 (a power cap binds).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 
@@ -32,6 +34,8 @@ def _check(seen: Seen, needs: Needs) -> Iterator[Verdict]:
     yield _foreign(seen, gpu)
     yield _mig(gpu)
     yield _health(gpu)
+    yield _xid(seen.text("dmesg"))
+    yield _power(gpu)
 
 
 def _capability(gpu: GpuReport, found: tuple[str, ...], needs: Needs) -> Verdict:
@@ -115,6 +119,35 @@ def _health(gpu: GpuReport) -> Verdict:
         cause = "the clocks are held down while nothing runs"
         return Verdict("ecc", WARN, ", ".join(gpu.throttling), cause, "rent another host")
     return Verdict("ecc", PASS, f"no errors, {gpu.remapped_uncorrectable or 0} rows remapped")
+
+
+def _xid(kernel_log: str) -> Verdict:
+    """NVIDIA, "Xid Errors": what the driver reports to the kernel's log. Unreadable: none seen."""
+    numbers = re.findall(r"NVRM: Xid \([^)]*\): (\d+)", kernel_log)
+    if not numbers:
+        return Verdict("xid", PASS, "none seen")
+    found = f"{len(numbers)} since boot, the last: {numbers[-1]}"
+    cause = "the driver reported faults of the GPU or of a program: the next may be in a window"
+    remedy = "look the number up under Xid Errors in NVIDIA's documentation; else another host"
+    return Verdict("xid", WARN, found, cause, remedy)
+
+
+def _power(gpu: GpuReport) -> Verdict:
+    limit, default = gpu.power_limit_w, gpu.power_default_w
+    if not limit or not default or watts(limit) >= watts(default):
+        return Verdict("power", PASS, f"limit {limit or 'unreported'}")
+    found = f"limit {limit}, {default} by default"
+    cause = "the power limit was lowered: clocks fall under load, and figures are of this limit"
+    remedy = f"sudo nvidia-smi -pl {watts(default).normalize():f}, or rent another host"
+    return Verdict("power", WARN, found, cause, remedy)
+
+
+def watts(text: str) -> Decimal:
+    """`700.00 W` as a number. FormatError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) W", text)
+    if match is None:
+        raise FormatError(f"nvidia-smi: not a power in watts: {text!r}")
+    return Decimal(match[1])
 
 
 GPU = Topic((SMI, CAPABILITY, _COMPUTE), _check)

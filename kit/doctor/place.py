@@ -6,6 +6,7 @@ Reports: skypilot#3096 (RunPod and Vast pods are containers: no Docker daemon), 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from kit.doctor.docker_engine import information
@@ -24,7 +25,8 @@ _PROBES = (
     Probe("dockerenv", ("test", "-e", "/.dockerenv")),
     Probe("containerenv", ("test", "-e", "/run/.containerenv")),
     Probe("kubernetes", ("test", "-e", "/var/run/secrets/kubernetes.io")),
-    Probe("init", ("cat", "/proc/1/comm")),
+    Probe("manager", ("cat", "/run/systemd/container")),
+    Probe("mounts", ("cat", "/proc/mounts")),
     Probe("runpod", ("printenv", "RUNPOD_POD_ID")),
     Probe("vast", ("printenv", "CONTAINER_ID")),
 )
@@ -67,6 +69,11 @@ def container(seen: Seen) -> str:
         if seen.outputs[name].status == 0:
             vast = " (Vast)" if seen.text("vast") and kind == "Docker" else ""
             return f"{kind} container{vast}"
+    if seen.text("manager"):  # as systemd's container interface has it: lxc, systemd-nspawn, …
+        return f"{seen.text('manager')[:20]} container"
+    root = re.search(r"^\S+ / (\S+) ", seen.text("mounts"), re.MULTILINE)
+    if root is not None and "overlay" in root[1]:
+        return "a container by its root"
     return ""
 
 

@@ -33,6 +33,8 @@ class GpuReport:
     remapping_pending: str | None
     remapping_failed: str | None
     throttling: tuple[str, ...]
+    power_limit_w: str | None
+    power_default_w: str | None
     pids: tuple[int, ...]
 
 
@@ -104,12 +106,23 @@ def _gpu(entries: list[tuple[Path, str]]) -> GpuReport:
             and value == "Active"
             and any(word in path[-1] for word in ("Slowdown", "Power Cap", "Power Brake"))
         ),
+        power_limit_w=_limit(values, "Current Power Limit", "Power Limit"),
+        power_default_w=_limit(values, "Default Power Limit"),
         pids=tuple(
             _number(value)
             for path, value in entries
             if path[0] == "Processes" and path[-1] == "Process ID"
         ),
     )
+
+
+def _limit(values: dict[Path, str], *names: str) -> str | None:
+    """Watts as nvidia-smi writes them; of the GPU, not of its module or memory."""
+    for section in ("GPU Power Readings", "Power Readings"):
+        for name in names:
+            if (section, name) in values:
+                return values[section, name]
+    return None
 
 
 def _optional(value: str | None) -> int | None:

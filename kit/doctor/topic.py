@@ -20,8 +20,8 @@ DOCKER, WHEELS = "docker", "wheels"
 class Probe:
     """One command, run once.
 
-    `{root}` in it is DockerRootDir, `{home}` the kit's place there, `{image}` the plan's image; one
-    whose place is not known is not asked.
+    `{root}` in it is where Docker keeps images, `{home}` the kit's place there, `{image}` the
+    plan's image; one whose place is not known is not asked.
     """
 
     name: str
