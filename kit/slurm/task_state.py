@@ -16,8 +16,9 @@ _ENDED = frozenset(
      "DEADLINE", "OUT_OF_MEMORY", "REVOKED"}
 )  # fmt: skip
 _WAITING = frozenset(
-    {"PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
-)
+    {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD",
+     "SPECIAL_EXIT"}
+)  # fmt: skip
 _WORD = re.compile(r"(?:^| )(JobState|Reason|ExitCode|ArrayJobId|ArrayTaskId|JobId)=(\S*)")
 
 
@@ -37,7 +38,7 @@ class TaskState:
 
     @property
     def waits(self) -> bool:
-        """Whether it has no node now."""
+        """Whether it has no node now that is ready for it."""
         return self.state in _WAITING
 
     @property

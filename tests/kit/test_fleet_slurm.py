@@ -104,7 +104,8 @@ def test_states_as_slurm_tells_them() -> None:
     tasks = parse_tasks(SHOWN)
     assert set(tasks) == {"1_1", "1_2", "1_3", "1_5", "1_6", "1_7", "4"}
     assert tasks["1_3"].waits
-    assert parse_tasks(SHOWN.replace("PENDING", "RESV_DEL_HOLD"))["1_3"].waits
+    for state in ("RESV_DEL_HOLD", "CONFIGURING"):
+        assert parse_tasks(SHOWN.replace("PENDING", state))["1_3"].waits
     assert not tasks["1_1"].has_ended
     assert (tasks["1_2"].has_ended, tasks["1_2"].exit_status) == (True, 52)
     assert (tasks["4"].has_ended, tasks["4"].exit_status) == (True, 0)
