@@ -125,6 +125,12 @@ def _remedy(said: str) -> str:
     lower = said.lower()
     if "partition" in lower and "account" not in lower:
         return "--fleet slurm:PARTITION; sinfo -s lists them"
+    if "submit limit" in lower:
+        return "fewer at once: --blocks 1,2; or qos in slurm.toml; sacctmgr show qos tells limits"
+    if "time limit" in lower:
+        return 'a lower time_factor in slurm.toml, or --fleet slurm:PARTITION; sinfo -o "%P %l"'
+    if "node configuration" in lower:
+        return 'gres and [constraint] in slurm.toml as its nodes have them: sinfo -o "%P %G %f"'
     if any(word in lower for word in ("account", "qos", "assoc")):
         return "account and qos in slurm.toml; sacctmgr show assoc user=$USER lists yours"
     if "gres" in lower:

@@ -85,9 +85,7 @@ class SlurmQueue:
         return self._submit(argv, script(self.host.python, harness, path), name)
 
     def _submit(self, argv: Sequence[str], text: bytes, name: str) -> str:
-        """Its number by its name, as which it is in the queue even where sbatch then failed: a
-        socket timed out, or a line dropped.
-        """
+        """The array's number, found by its name also where sbatch took it in and then failed."""
         number, failure = "", None
         try:
             number = self.host.scheduler.submit(argv, text)
