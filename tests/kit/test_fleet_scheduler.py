@@ -68,20 +68,14 @@ def test_a_refusal_is_told_in_slurms_words(done: Done, said: str) -> None:
         ("sbatch: error: Batch job submission failed: Invalid feature specification", "constraint"),
         ("sbatch: error: Batch job submission failed: Invalid job array specification", "--blocks"),
         (
-            "sbatch: error: Batch job submission failed: Requested time limit is invalid "
-            "(missing or exceeds some limit)",
+            "sbatch: error: Requested time limit is invalid (missing or exceeds some limit)",
             "time_factor",
         ),
         (
-            "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job "
-            "submit limit, user's size and/or time limits)",
+            "sbatch: error: Job violates accounting/QOS policy (job submit limit, user's size …)",
             "--blocks 1,2",
         ),
-        (
-            "sbatch: error: Batch job submission failed: Requested node configuration is not "
-            "available",
-            "%G",
-        ),
+        ("sbatch: error: Requested node configuration is not available", "%G"),
         (
             "sbatch: error: Unable to contact slurm controller (connect failure)",
             "scontrol ping",
