@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kit.docker.choice import DockerChoice
 from kit.docker.pull import inspect_image
-from kit.docker.request import LABEL
+from kit.docker.request import LABEL, container_name
 from kit.hosts.host import Host
 from records.errors import DockerError, ImageMismatchError
 
@@ -42,6 +42,13 @@ def verify_on_host(host: Host, choice: DockerChoice) -> Iterator[OnHost]:
         run = str(container["Config"]["Labels"][LABEL])
         _require(host, f"container of run {run}", choice, image, container)
         yield OnHost("container", run, str(container["Image"]))
+
+
+def is_running(host: Host, run_id: str) -> bool:
+    """Whether this run's container is at work, whatever became of what kept it."""
+    name = container_name(run_id)
+    done = host.run(("docker", "container", "inspect", "--format", "{{.State.Running}}", name))
+    return done.status == 0 and done.stdout.strip() == "true"
 
 
 def _require(

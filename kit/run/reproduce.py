@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kit.docker.choice import DockerChoice
 from kit.docker.setup import bring_container, set_up_engine, set_up_models
+from kit.docker.verify import is_running
 from kit.doctor.examine import require_sound
 from kit.doctor.needs import needs_in_image
 from kit.doctor.topic import DOCKER, WHEELS
@@ -193,7 +194,7 @@ def prepare(
     `lap` hears the name of each step as it ends.
     """
     engine_setup.require_locked(home, plan)
-    _require_fit(home, host, plan, docker)
+    _require_fit(home, host, plan, docker, run_id)
     lap("examine the host")
     archive, digest = build_harness(home)
     harness = bring_harness(home, host, archive)
@@ -212,9 +213,14 @@ def prepare(
     return job, harness
 
 
-def _require_fit(home: Home, host: Host, plan: Plan, docker: DockerChoice | None) -> None:
+def _require_fit(
+    home: Home, host: Host, plan: Plan, docker: DockerChoice | None, run_id: str
+) -> None:
     there = host.home(home)
     if docker is not None:
+        # A container that outlived its keeper goes on; what is on the GPU now is its own.
+        if run_id and is_running(host, run_id):
+            return
         require_sound(host, there.path, plan, needs_in_image(home, plan, docker))
         return
     preflight.require_fit(

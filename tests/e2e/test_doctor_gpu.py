@@ -1,27 +1,17 @@
-"""The examination starts a container with the GPU request, on daemons with and without toolkit.
-
-The machine of the tests has no GPU. A daemon knows GPUs by finding nvidia-container-runtime-hook on
-its PATH as it starts (moby, daemon/nvidia_linux.go); the hook here does what a test has it do, and
-the image's libcuda answers what a test has it answer.
-"""
+"""The examination starts a container with the GPU request, on daemons with and without toolkit."""
 
 from __future__ import annotations
 
-import io
 import json
-import os
-import subprocess
-import sys
-import tarfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from docker_service import DockerService, push_python_image, python_layer, running_docker
+from docker_service import running_docker
+from gpu_host import Bench, equipped_daemon, push_images
 from registry_service import RegistryService, running_registry
-from ssh_kit import SshKit, name_of, tiny_plan
-from sshd import ROOT, running, wait_for
+from ssh_kit import SshKit, name_of
+from sshd import running, wait_for
 
 from kit.docker.request import LABEL as RUN_LABEL
 from kit.doctor import gpu_container
@@ -31,67 +21,6 @@ from kit.main import main
 from records.errors import HostUnfitError
 
 pytestmark = pytest.mark.timeout(240)
-HOOK = "nvidia-container-runtime-hook"
-REPOSITORY = "gpu/engine"
-LIBCUDA = """
-#include <stdlib.h>
-int cuInit(unsigned flags) { return atoi(getenv("STUB_CUINIT")); }
-int cuDeviceGetCount(int *count) { *count = 2; return 0; }
-int cuGetErrorString(int status, const char **text) { *text = "words of CUDA"; return 0; }
-"""
-
-
-def layer_with_libcuda(place: Path, layer: bytes) -> bytes:
-    """The layer, and a libcuda that answers cuInit with the variable STUB_CUINIT."""
-    library = place / "libcuda.so.1"
-    subprocess.run(
-        ["g++", "-x", "c", "-shared", "-fPIC", "-o", str(library), "-"],
-        input=LIBCUDA.encode(),
-        check=True,
-    )
-    buffer = io.BytesIO(layer)
-    with tarfile.open(fileobj=buffer, mode="a") as tar:
-        tar.add(library, "lib/x86_64-linux-gnu/libcuda.so.1")
-    return buffer.getvalue()
-
-
-@dataclass(frozen=True)
-class Bench:
-    """A daemon, and a registry with images by name in a lock each."""
-
-    docker: DockerService
-    registry: RegistryService
-    place: Path
-
-    def lock(self, name: str) -> Path:
-        return self.place / f"{name}.lock.json"
-
-    def pull(self, name: str) -> str:
-        """Have the image of this lock on the host; what it is called there."""
-        image = json.loads(self.lock(name).read_text())["images"]["one"]
-        reference = f"{image['registry']}/{image['repository']}@{image['index_digest']}"
-        self.docker.docker("pull", reference)
-        return reference
-
-    def hook_does(self, script: str) -> None:
-        (self.place / "hook-does").write_text(script)
-
-
-def _images(registry: RegistryService, place: Path) -> None:
-    layer = python_layer()
-    with_cuda = layer_with_libcuda(place, layer)
-    images = {"none": (layer, "A=1")}
-    images |= {str(n): (with_cuda, f"STUB_CUINIT={n}") for n in (0, 802, 803, 804, 999)}
-    for name, (data, variable) in images.items():
-        pushed = push_python_image(registry, REPOSITORY, f"v{name}", data, variable)
-        image = {
-            "registry": registry.name, "repository": REPOSITORY, "released_as": f"v{name}",
-            "index_digest": str(pushed.index), "resolved": False, "platforms": {},
-            "python": "python3",
-        }  # fmt: skip
-        (place / f"{name}.lock.json").write_text(
-            json.dumps({"format": 1, "images": {"one": image}})
-        )
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +32,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryServi
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory, registry: RegistryService) -> Path:
     found = tmp_path_factory.mktemp("gpu")
-    _images(registry, found)
+    push_images(registry, found)
     return found
 
 
@@ -117,16 +46,8 @@ def plain(place: Path, registry: RegistryService) -> Iterator[Bench]:
 @pytest.fixture(scope="module")
 def equipped(place: Path, registry: RegistryService) -> Iterator[Bench]:
     """A daemon that found a container toolkit as it started."""
-    programs = place / "bin"
-    programs.mkdir()
-    (programs / HOOK).write_text(f"#!/bin/sh\ncat >/dev/null\n. {place}/hook-does\n")
-    (programs / HOOK).chmod(0o755)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-        with running_docker() as docker:
-            bench = Bench(docker, registry, place)
-            bench.hook_does("exit 0")
-            yield bench
+    with equipped_daemon(place, registry) as bench:
+        yield bench
 
 
 def examined(
@@ -307,63 +228,6 @@ def test_beside_a_run_nothing_is_started(
     finally:
         equipped.docker.docker("rm", "-f", number)
     assert "a run's container is at work" in capsys.readouterr().out
-
-
-def test_a_run_is_not_begun_where_the_pulled_image_gets_no_gpu(
-    equipped: Bench, tmp_path: Path
-) -> None:
-    """Before the pull nothing could be tried; nvidia-smi on the host finds nothing wrong."""
-    for image in equipped.docker.docker("images", "-q").stdout.split():
-        equipped.docker.docker("rmi", "-f", image)
-    plan = tmp_path / "gpu.toml"
-    plan.write_text(tiny_plan().replace("gpu_memory_mib = 0", "gpu_memory_mib = 22_000"))
-    assert "22_000" in plan.read_text()
-    lock = tmp_path / "images.lock.json"
-    lock.write_text('{"format": 1, "images": {}}')
-    env = {
-        **equipped.docker.env,
-        "PATH": f"{host_programs(tmp_path / 'bin')}:{os.environ['PATH']}",
-        "KIT_HOME": str(tmp_path / "home"),
-        "KIT_OUT": str(tmp_path / "out"),
-        "KIT_IMAGE_LOCK": str(lock),
-    }
-
-    def kit(*args: str) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "kit.main", *args]
-        return subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-
-    added = f"{equipped.registry.name}/{REPOSITORY}:v803"
-    locked = kit("images", "lock", "one", "--add", added, "--lock", str(lock))
-    assert locked.returncode == 0, locked.stderr
-    done = kit("reproduce", "--plan", str(plan), "--runtime", "docker")
-    assert done.returncode == HostUnfitError.exit_code, done.stderr
-    assert "image sha256:" in done.stderr, "it was pulled"
-    assert "CUDA error 803" in done.stderr
-    assert "nvidia-ctk cdi generate" in done.stderr
-    assert list((tmp_path / "home").glob("runs/*/events.jsonl")) == [], "nothing was begun"
-    assert equipped.docker.containers() == []
-    again = kit("reproduce", "--plan", str(plan), "--runtime", "docker")
-    assert again.returncode == HostUnfitError.exit_code
-    assert "cannot carry out plan tiny" in again.stderr, "the examination finds it now"
-    assert "CUDA error 803" in again.stderr
-
-
-def host_programs(place: Path) -> Path:
-    """What a host with a sound driver answers: a capture of nvidia-smi, and the toolkit's tool."""
-    place.mkdir()
-    answers = {
-        "nvidia-smi": f"""case "$*" in
--q) cat {ROOT}/tests/fixtures/nvidia-smi/h200-580.159-q.txt ;;
-*compute_cap*) echo 9.0 ;;
-*) : ;;
-esac
-""",
-        "nvidia-container-cli": "echo cli-version: 1.17.0\n",
-    }
-    for name, script in answers.items():
-        (place / name).write_text(f"#!/bin/sh\n{script}")
-        (place / name).chmod(0o755)
-    return place
 
 
 def test_what_hangs_is_ended_and_removed(
