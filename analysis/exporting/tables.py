@@ -177,6 +177,8 @@ def document() -> str:
         "Beside them `about.json` names the runs by the digests of their seals, the licence of the",
         "data (CC-BY-4.0) and the version of this schema; so do the metadata of Parquet files.",
         "",
+        "A run that is not sealed yet has none there (`seal` is null) and may still grow.",
+        "",
         "Times are integer nanoseconds of a monotonic clock, from the start of their window unless",
         "said otherwise; ppm are millionths. What was not measured, or not said, is null, never 0",
         "or -1. Void windows are rows like any other: filter by `usable`. The first requests of a",

@@ -13,6 +13,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -23,6 +24,15 @@ from records.errors import ExportError
 
 SOFTWARE_NAME, DATA_NAME = "zenodo-software.json", "zenodo-data.json"
 _DATA_LICENSE = "CC-BY-4.0"
+
+
+def read_citation(file: Path) -> str:
+    """CITATION.cff. ExportError: it is not there, or no text."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (FileNotFoundError, UnicodeDecodeError) as error:
+        why = "is not there" if isinstance(error, FileNotFoundError) else "is not UTF-8"
+        raise ExportError(f"{file} {why}", f"git checkout {file.name} restores it") from error
 
 
 def deposits(citation: str, runs: Sequence[Run], seals: dict[str, str]) -> dict[str, bytes]:
@@ -44,14 +54,24 @@ def _cited(text: str) -> dict[str, Any]:
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ExportError(f"CITATION.cff: not YAML: {error}", "restore it from git") from error
-    needed = ("title", "authors", "license", "version", "abstract")
-    absent = [key for key in needed if not (isinstance(value, dict) and value.get(key))]
+        said = " ".join(str(error).split())
+        raise ExportError(f"CITATION.cff: not YAML: {said}", "restore it from git") from error
+    value = value if isinstance(value, dict) else {}
+    absent = [key for key in ("title", "license", "version", "abstract") if not value.get(key)]
+    authors, keywords = value.get("authors"), value.get("keywords", [])
+    if not authors or not _are(dict, authors):
+        absent.append("a list of authors")
+    if not _are(str, keywords):
+        absent.append("keywords that are a list of words")
     if absent:
         raise ExportError(
             f"CITATION.cff lacks {', '.join(absent)}", "add them, or restore the file from git"
         )
-    return dict(value)
+    return value
+
+
+def _are(kind: type, values: object) -> bool:
+    return isinstance(values, list) and all(isinstance(one, kind) for one in values)
 
 
 def _deposit(cited: dict[str, Any], kind: str, licence: str) -> dict[str, Any]:

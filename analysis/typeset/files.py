@@ -12,14 +12,14 @@ from pathlib import Path
 
 from analysis.claiming.evaluation import evaluate_project
 from analysis.figures import Figure, render, study_figures, verdicts_figure
-from analysis.findings import parse
+from analysis.findings import Finding, parse
 from analysis.published import load_published
 from analysis.streaming.large_run import read_run_in_batches
 from analysis.table import as_csv
 from analysis.typeset.generated import FIGURES, MORE_FIGURES, record_texts
 from analysis.typeset.more_figures import more_figures_tex, shown_figures
 from analysis.typeset.runs import newest_record
-from records.errors import ClaimError
+from records.errors import ClaimError, FormatError
 from records.run_directory import RunDirectory
 
 FINDINGS = Path("paper") / "findings"
@@ -46,9 +46,7 @@ def paper_files(root: Path, data: Path, cache: Path) -> PaperFiles:
             remedy="restore records/data from git, or see paper/evidence.toml and kit audit",
         )
     published = load_published(root)
-    findings = [
-        parse(path.read_text(encoding="utf-8")) for path in sorted((root / FINDINGS).glob("F*.md"))
-    ]
+    findings = read_findings(root)
     figures = {
         study.id: study_figures(
             [read_run_in_batches(RunDirectory(data / run), cache) for run in sorted(study.runs)]
@@ -61,6 +59,18 @@ def paper_files(root: Path, data: Path, cache: Path) -> PaperFiles:
     for study, found in figures.items():
         files |= _drawn(FIGURES / study, found)
     return PaperFiles(files, newest_record(evaluation.runs))
+
+
+def read_findings(root: Path) -> tuple[Finding, ...]:
+    """The findings by number. FormatError: one is no text, or has not the form of a finding."""
+    found = []
+    for path in sorted((root / FINDINGS).glob("F*.md")):
+        try:
+            found.append(parse(path.read_text(encoding="utf-8")))
+        except (FormatError, UnicodeDecodeError) as error:
+            name = path.relative_to(root)
+            raise FormatError(f"{name}: {error}", remedy="kit audit says more") from error
+    return tuple(found)
 
 
 def _drawn(directory: Path, figures: Sequence[Figure]) -> dict[Path, bytes]:

@@ -89,6 +89,9 @@ def _tables(names: tuple[str, ...], out: Path, form: Any, as_json: bool) -> None
     require_outside_records(out, here)
     require_place(out, directory=True)
     runs = _read(here, names)
+    for directory, run in runs:
+        if not directory.is_sealed:
+            say(f"warning: run {run.run_id} is not sealed: it may still grow, and has no digest")
     with heartbeat(say, "writing"):
         paths = write_tables([run for _, run in runs], _seals(runs), out, form)
     _told(paths, as_json)
@@ -154,7 +157,10 @@ def in_toto(name: str, out: Path | None) -> None:
         require_place(out, directory=False)
     ((directory, run),) = _read(here, (name,))
     if not directory.is_sealed:
-        raise ExportError(f"run {run.run_id} is not sealed: it may still grow", "kit status")
+        raise ExportError(
+            f"run {run.run_id} is not sealed: it may still grow",
+            f"kit reproduce --run {run.run_id} brings it to its end",
+        )
     with heartbeat(say, "auditing"):
         outcome = outcome_of(here.root, directory)
     with directory.events.open("rb") as file:
@@ -181,14 +187,14 @@ def zenodo(names: tuple[str, ...], out: Path, as_json: bool) -> None:
     Example:
       kit export zenodo --out build/zenodo
     """
-    from analysis.exporting.zenodo import deposits
+    from analysis.exporting.zenodo import deposits, read_citation
 
     here = home()
     require_outside_records(out, here)
     require_place(out, directory=True)
     runs = _read(here, names) if names else _measured(here)
     made = deposits(
-        (here.root / "CITATION.cff").read_text(encoding="utf-8"),
+        read_citation(here.root / "CITATION.cff"),
         [run for _, run in runs],
         _seals(runs),
     )

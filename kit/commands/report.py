@@ -16,11 +16,11 @@ from analysis.comparing.against_published import published_verdicts
 from analysis.figures import study_figures
 from analysis.figures.figure import Figure
 from analysis.figures.rendering import render
-from analysis.findings import Finding, parse
 from analysis.published import load_published
 from analysis.reading import Run
 from analysis.report.build import Material, build, strata
 from analysis.streaming.large_run import read_run_in_batches
+from analysis.typeset.files import read_findings
 from analysis.whole import require_place, write_whole
 from kit.commands.named_runs import named_runs, sealed_here
 from kit.heartbeat import heartbeat
@@ -28,10 +28,8 @@ from kit.home import Home
 from kit.options import home, json_option
 from kit.output import print_json, say
 from kit.outside_records import Place, require_outside_records
-from records.errors import FormatError, ToolMissingError, UnknownRunError
+from records.errors import ToolMissingError, UnknownRunError
 from records.run_directory import RunDirectory
-
-_FINDINGS = Path("paper") / "findings"
 
 
 @click.command()
@@ -83,7 +81,7 @@ def command(names: tuple[str, ...], out: Path | None, show: bool, as_json: bool)
             verdicts,
             figures,
             note,
-            () if synthetic else _findings(here),
+            () if synthetic else read_findings(here.root),
             evaluation,
             here.root,
             here.data,
@@ -126,13 +124,3 @@ def _figures(runs: Sequence[Run]) -> tuple[tuple[tuple[str, Figure, bytes], ...]
                 return (), f"No figures on this page: {error.message}. Try: {error.remedy}."
             drawn.append((group[0].started.plan.id, figure, svg))
     return tuple(drawn), ""
-
-
-def _findings(here: Home) -> tuple[Finding, ...]:
-    found = []
-    for path in sorted((here.root / _FINDINGS).glob("F*.md")):
-        try:
-            found.append(parse(path.read_text(encoding="utf-8")))
-        except FormatError as error:
-            raise FormatError(f"{path}: {error.message}", remedy="kit audit") from error
-    return tuple(found)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from sealed_run import Shape, list_run, make_run, small_plan
 
+import kit.commands.export
 from audit.leaks import leaks
+from kit.home import Home
 from kit.main import main
 from records.errors import ExportError
 
@@ -91,3 +93,23 @@ def test_a_name_that_is_empty_or_too_long_names_no_run(data, tmp_path, capsys):
     assert "an empty name" in told
     assert "File name too long\n  try: name it shorter" in told
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_a_citation_that_is_not_there_or_no_text(data, tmp_path, monkeypatch, capsys, content):
+    monkeypatch.setattr(
+        kit.commands.export, "home", lambda: Home(tmp_path, tmp_path / "h", data, tmp_path / "o")
+    )
+    if content is not None:
+        (tmp_path / "CITATION.cff").write_bytes(content)
+    assert main(["export", "zenodo", "--out", str(tmp_path / "z")]) == ExportError.exit_code
+    assert f"{tmp_path / 'CITATION.cff'} is not" in capsys.readouterr().err
+    assert not (tmp_path / "z").exists()
+
+
+def test_of_an_open_run_it_is_said_that_it_may_grow(data, tmp_path, capsys):
+    assert main(["export", "csv", "run-open", "--out", str(tmp_path / "x")]) == 0
+    assert "warning: run run-open is not sealed" in capsys.readouterr().err
+    assert json.loads((tmp_path / "x" / "about.json").read_text())["runs"][0]["seal"] is None
+    assert main(["export", "csv", "run-1", "--out", str(tmp_path / "x")]) == 0
+    assert "warning" not in capsys.readouterr().err

@@ -29,6 +29,7 @@ from records.errors import (
     ClaimError,
     DiskFullError,
     ExportError,
+    FormatError,
     PaperError,
     ToolMissingError,
 )
@@ -337,3 +338,14 @@ def test_a_full_disk_is_not_taken_for_an_error_of_the_paper(
             build_pdf(project.main, tmp_path / "build", project.made.epoch)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"---\nid: X\n---\n"])
+def test_a_finding_that_is_none_is_named(
+    here: Home, capsys: pytest.CaptureFixture[str], content: bytes
+) -> None:
+    (here.root / "paper" / "findings" / "F001.md").write_bytes(content)
+    assert main(["paper"]) == FormatError.exit_code
+    told = capsys.readouterr().err
+    assert "error: paper/findings/F001.md: " in told
+    assert "try: kit audit" in told

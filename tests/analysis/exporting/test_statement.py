@@ -75,7 +75,15 @@ def test_synthetic_data_say_so(tmp_path):
     assert "SYNTHETIC" in data["description"]
 
 
-@pytest.mark.parametrize("text", ["title: x", "title: [", "- a"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "title: x", "title: [", "- a", "", "\x00",
+        CITATION.replace("authors:", "authors: us\nothers:"),
+        CITATION.replace("authors:", "authors: [us]\nothers:"),
+        CITATION.replace("keywords:", "keywords: many\nothers:"),
+    ],
+)  # fmt: skip
 def test_a_citation_that_lacks_something_is_named(text):
     with pytest.raises(ExportError, match=r"CITATION\.cff"):
         deposits(text, [], {})
