@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import combinations
 
+from analysis.answers import why_untold
 from analysis.claiming import quantities as q
 from analysis.claiming.claim import Claim
 from analysis.claiming.sm90 import SM90, sm90_claims
@@ -126,6 +127,11 @@ def _windows(plan: Plan) -> tuple[str, ...]:
     return tuple(window.id for window in plan.windows if not window.by_peer)
 
 
+def _fixed_windows(plan: Plan) -> frozenset[str]:
+    """Those of them in which the answers of boots and arms may be held against each other."""
+    return frozenset(w.id for w in plan.windows if not w.by_peer and not why_untold(w))
+
+
 def _cell(study: str, plan: Plan, arm: Arm, window: str) -> Iterator[Claim]:
     prefix, where = f"{study}.{arm.id}.{window}", f"arm {arm.id}, window {window}"
 
@@ -142,6 +148,17 @@ def _cell(study: str, plan: Plan, arm: Arm, window: str) -> Iterator[Claim]:
             "acceptance.distinct",
             "different counts of drafts and accepted tokens among the boots",
             q.distinct_acceptances,
+            "",
+            0,
+        )
+    if window in _fixed_windows(plan):
+        yield claim(
+            "texts.prompts", "prompts that completed requests sent", q.prompts_answered, "", 0
+        )
+        yield claim(
+            "texts.distinct",
+            "different answers over all boots, as many as prompts where all boots answered alike",
+            q.distinct_answers,
             "",
             0,
         )
@@ -180,15 +197,11 @@ def _spread(
 
 
 def _pairs(study: str, plan: Plan) -> Iterator[Claim]:
-    """Arms that are declared to differ in one factor: those alone may be compared."""
-    for one, two in combinations(sorted(plan.arms, key=lambda arm: arm.id), 2):
-        factors = differing_factors(one, two)
-        if len(factors) != 1:
-            continue
+    for one, two, factor in compared_pairs(plan):
         for window in _windows(plan):
-            where = f"{one.id} over {two.id} (factor {factors[0]}), window {window}"
+            where = f"{one.id} over {two.id} (factor {factor}), window {window}"
             prefix = f"{study}.{one.id}-vs-{two.id}.{window}"
-            arms = (one.id, two.id, factors[0], window)
+            arms = (one.id, two.id, factor, window)
             yield Claim(
                 f"{prefix}.throughput.ratio",
                 f"ratio of mean output throughput, {where}",
@@ -206,6 +219,19 @@ def _pairs(study: str, plan: Plan) -> Iterator[Claim]:
                     unit,
                     2,
                 )
+            if window in _fixed_windows(plan):
+                for name, text, function in (
+                    ("same", "the very same tokens in every request", q.same_answers),
+                    ("other", "other tokens in at least one request", q.other_answers),
+                ):
+                    yield Claim(
+                        f"{prefix}.texts.{name}",
+                        f"prompts that {one.id} and {two.id} answered with {text}, window {window}",
+                        study,
+                        partial(function, one.id, two.id, window),
+                        "",
+                        0,
+                    )
 
 
 def _rankings(study: str, plan: Plan) -> Iterator[Claim]:
@@ -264,6 +290,14 @@ def _conduct(study: str, plan: Plan) -> Iterator[Claim]:
             "",
             0,
         )
+
+
+def compared_pairs(plan: Plan) -> Iterator[tuple[Arm, Arm, str]]:
+    """Arms that are declared to differ in one factor, and which: those alone may be compared."""
+    for one, two in combinations(sorted(plan.arms, key=lambda arm: arm.id), 2):
+        factors = differing_factors(one, two)
+        if len(factors) == 1:
+            yield one, two, factors[0]
 
 
 def differing_factors(one: Arm, two: Arm) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.acceptance import Acceptance, Tally, accepted, drafted_tokens, tally
+from analysis.answers import Answers, answers_of, together, why_untold
 from analysis.definitions import DEFINITIONS, ChunkColumns, Summary, definition
 from analysis.goodput import QUANTITIES, Goodput, goodput_of, per_request
 from analysis.reading import Boot, MeasuredWindow, Run
@@ -32,7 +33,8 @@ class WindowMetrics:
     """Everything that tables show of one window of one boot.
 
     Rates in tokens and requests per second of the window's wall time; latency summaries in the
-    unit of their definition.
+    unit of their definition. `answers`: to its prompts; None where prompts or sampling make any two
+    windows differ (`analysis.answers.why_untold`).
     """
 
     run_id: str
@@ -51,6 +53,7 @@ class WindowMetrics:
     acceptance: Acceptance
     latency: tuple[Summary, ...]
     goodput: tuple[Goodput, ...]
+    answers: Answers | None
 
     def latency_of(self, id_: str) -> Summary:
         """The summary of one of LATENCY_IDS."""
@@ -77,11 +80,13 @@ def window_metrics(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowMetr
     wall_ns, source = ended.report.wall_ns, measured.source
     drafted = drafted_tokens(run.started.plan.arm(planned.arm), ended.counters)
     latency = Summariser([definition(id_) for id_ in LATENCY_IDS])
+    # 0: what the prompts were answered with is not looked at.
+    prompts = 0 if why_untold(measured.window) else measured.window.prompts.count
     parts = []
     for requests in source.batches():
         steady = requests.for_latency
         latency.see(steady)
-        parts.append(_part(requests, steady.requests, wall_ns, drafted))
+        parts.append(_part(requests, steady.requests, wall_ns, drafted, prompts))
     seconds = wall_ns / _NS_PER_S
     return WindowMetrics(
         run.run_id,
@@ -109,6 +114,7 @@ def window_metrics(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowMetr
                 run.started.plan.thresholds_ms,
             )
         ),
+        together(part.answers for part in parts) if prompts else None,
     )
 
 
@@ -123,9 +129,10 @@ class _Part:
     tokens: int
     tally: Tally
     objectives: tuple[NDArray[np.float64], ...]
+    answers: Answers
 
 
-def _part(requests: RequestColumns, steady: int, wall_ns: int, drafted: int) -> _Part:
+def _part(requests: RequestColumns, steady: int, wall_ns: int, drafted: int, prompts: int) -> _Part:
     done = requests.for_goodput
     return _Part(
         len(requests),
@@ -135,6 +142,7 @@ def _part(requests: RequestColumns, steady: int, wall_ns: int, drafted: int) -> 
         received_tokens(requests, wall_ns),
         tally(requests, drafted),
         tuple(per_request(done, quantity) for quantity in QUANTITIES),
+        answers_of(requests, prompts) if prompts else Answers(),
     )
 
 

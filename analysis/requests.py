@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.definitions.columns import ChunkColumns
+from records.digest import Digest
 from records.errors import FormatError
 from records.measurement import OUTCOMES, Request
 
@@ -46,6 +47,7 @@ class RequestColumns:
     `steps`: accepted draft tokens by step, flat, request i owning
     `step_offsets[i]:step_offsets[i + 1]`. `merged`: how many of a request's chunks have an upper
     bound for a time; `merged_at`: which, by place in their request, flat in the same way.
+    `tokens_digest`: SHA-256 over the answer's token ids, b"" where a chunk came without ids.
     """
 
     scalars: dict[str, Ints]
@@ -58,6 +60,7 @@ class RequestColumns:
     steps: Ints
     step_offsets: Ints
     merged_at: Ints
+    tokens_digest: tuple[bytes, ...]
 
     def __len__(self) -> int:
         return self.chunks.requests
@@ -115,6 +118,7 @@ def put_together(parts: list[RequestColumns]) -> RequestColumns:
         joined_ints([part.steps for part in parts]),
         _stacked([part.step_offsets for part in parts]),
         joined_ints([part.merged_at for part in parts]),
+        tuple(digest for part in parts for digest in part.tokens_digest),
     )
 
 
@@ -128,6 +132,7 @@ class RequestGatherer:
         self._merged: list[int] = []
         self._finish: list[str] = []
         self._error: list[str] = []
+        self._digests: list[bytes] = []
         self._chunk_counts: list[int] = []
         self._step_counts: list[int] = []
         self._ns: list[Ints] = []
@@ -140,7 +145,7 @@ class RequestGatherer:
         return len(self._outcome)
 
     def add(self, requests: list[dict[str, Any]]) -> None:
-        """Take one batch. FormatError where a request does not have exactly the known keys."""
+        """Take one batch. FormatError: a request without exactly the known keys, or no digest."""
         for request in requests:
             if request.keys() != _KEYS:
                 wrong = ", ".join(sorted(request.keys() ^ _KEYS))
@@ -152,6 +157,7 @@ class RequestGatherer:
             self._merged.append(len(request["merged"]))
             self._finish.append(request["finish_reason"])
             self._error.append(request["error"])
+            self._digests.append(_digest(request["tokens_digest"]))
             self._chunk_counts.append(len(request["chunk_ns"]))
             self.chunks += len(request["chunk_ns"])
             self._step_counts.append(len(request["step_accepted"]))
@@ -182,7 +188,12 @@ class RequestGatherer:
             joined_ints(self._steps),
             _offsets(self._step_counts),
             joined_ints(self._merged_at),
+            tuple(self._digests),
         )
+
+
+def _digest(text: str | None) -> bytes:
+    return b"" if text is None else bytes.fromhex(Digest.parse(text).hex)
 
 
 def _since_window(request: dict[str, Any]) -> Ints:

@@ -1,4 +1,4 @@
-"""The tables of a study: what ran, how fast, what was accepted, how late, what met an objective.
+"""The tables of a study: what ran, how fast, what was accepted, how late, what was answered.
 
 Invariant: every cell comes from verified records; rows are sorted by what identifies them; void
 windows and boots that did not complete are counted in `boots`, never in a metric.
@@ -7,6 +7,7 @@ windows and boots that did not complete are counted in `boots`, never in a metri
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from analysis.conduct_tables import (
     boots_table,
@@ -27,6 +28,7 @@ from analysis.metrics import run_metrics
 from analysis.peer_table import peer_table
 from analysis.reading import Run
 from analysis.table import Table
+from analysis.texts import different_texts, texts_table
 
 SYNTHETIC = (
     "SYNTHETIC: the engine was the reference server; these numbers say nothing of any engine."
@@ -41,13 +43,15 @@ def study_tables(runs: Sequence[Run], notes: tuple[str, ...] = ()) -> list[Table
     require_one_kind(runs)
     ordered = sorted(runs, key=lambda run: run.run_id)
     metrics = [m for run in ordered for m in run_metrics(run)]
+    different = different_texts(ordered, metrics)
     tables = [
         decisions_table(ordered),
         boots_table(ordered),
         boot_metrics_table(metrics),
-        dispersion_table(metrics),
-        latency_table(metrics),
+        _noted(dispersion_table(metrics), different),
+        _noted(latency_table(metrics), different),
         goodput_table(metrics),
+        texts_table(ordered, metrics),
         calibration_table(ordered),
         *pace_table(ordered),
         void_table(ordered),
@@ -60,3 +64,8 @@ def study_tables(runs: Sequence[Run], notes: tuple[str, ...] = ()) -> list[Table
     return [
         Table(t.name, f"{t.title}{mark}", (*notes, *t.notes), t.columns, t.rows) for t in tables
     ]
+
+
+def _noted(table: Table, notes: tuple[str, ...]) -> Table:
+    """The same with these below its own notes."""
+    return replace(table, notes=(*table.notes, *notes))

@@ -32,6 +32,8 @@ class Counted:
     drafts: int = -1
     accepted: int = -1
     per_request: dict[str, array[float]] = field(default_factory=dict)
+    # Of completed requests: prompt -> the digests of what it was answered with, "" where unknown.
+    answers: dict[int, set[str]] = field(default_factory=dict)
     # Of completed requests, ramp included: what an objective looks at; NaN where undefined.
     objectives: dict[str, array[float]] = field(default_factory=dict)
 
@@ -80,11 +82,14 @@ def count_run(events: Path) -> RunCount:
     attempts: dict[str, tuple[str, str]] = {}
     open_windows: dict[str, list[tuple[Counted, bool]]] = {}
     begun: dict[tuple[str, str], Counted] = {}
+    cycled: dict[str, int] = {}
     with events.open("rb") as file:
         for line in file:
             event = json.loads(line)
             kind, value = event["type"], event["value"]
-            if kind == "client.calibrated":
+            if kind == "run.started":
+                cycled = {w["id"]: _cycled(w["prompts"]) for w in value["plan"]["windows"]}
+            elif kind == "client.calibrated":
                 known = found.calibrated_ns.get(value["concurrency"], 0)
                 found.calibrated_ns[value["concurrency"]] = max(known, value["error_p99_ns"])
             elif kind == "boot.started" and value["planned"]:
@@ -95,6 +100,7 @@ def count_run(events: Path) -> RunCount:
                     begun[key] = Counted(attempts[value["boot"]][1], value["window"])
                 for request in value["requests"]:
                     _add(begun[key], request)
+                    _answer(begun[key], request, cycled[value["window"]])
             elif kind == "window.ended" and value["boot"] in attempts:
                 key = (value["boot"], value["window"])
                 one = begun.pop(key, Counted(attempts[value["boot"]][1], value["window"]))
@@ -133,6 +139,17 @@ def _add(window: Counted, request: Mapping[str, Any]) -> None:
         for name, one in times.items():
             if not math.isnan(one):
                 window.per_request.setdefault(name, array("d")).append(one)
+
+
+def _cycled(prompts: Mapping[str, Any]) -> int:
+    """How many prompts a window sends over and over; 0 where each request has its own."""
+    return 0 if prompts["unique"] else int(prompts["count"])
+
+
+def _answer(window: Counted, request: Mapping[str, Any], prompts: int) -> None:
+    if prompts and request["outcome"] == "completed":
+        asked = window.answers.setdefault(request["index"] % prompts, set())
+        asked.add(request["tokens_digest"] or "")
 
 
 def _over(span_ns: int, tokens: int) -> float:
@@ -215,6 +232,9 @@ def _single(quantity: str, windows: Sequence[Counted]) -> float | None:
         return mean if what == "mean" else 100 * statistics.stdev(values) / mean
     if quantity == "acceptance.distinct":
         return len({(w.drafts, w.accepted) for w in windows})
+    if quantity in ("texts.prompts", "texts.distinct"):
+        texts = _texts(windows)
+        return len(texts) if quantity == "texts.prompts" else sum(map(len, texts.values()))
     if quantity.startswith("meeting.") and quantity.endswith("ms"):
         name, _, threshold = quantity.removeprefix("meeting.").removesuffix("ms").rpartition(".")
         values = [value for w in windows for value in w.objectives.get(name, ())]
@@ -224,10 +244,23 @@ def _single(quantity: str, windows: Sequence[Counted]) -> float | None:
     return None
 
 
+def _texts(windows: Iterable[Counted]) -> dict[int, set[str]]:
+    """Prompt -> all that it was answered with."""
+    found: dict[int, set[str]] = {}
+    for window in windows:
+        for asked, answers in window.answers.items():
+            found.setdefault(asked, set()).update(answers)
+    return found
+
+
 def _pair(quantity: str, one: Sequence[Counted], two: Sequence[Counted]) -> float | None:
     if quantity == "throughput.ratio":
         first, second = (statistics.fmean(w.throughput for w in side) for side in (one, two))
         return first / second
+    if quantity in ("texts.same", "texts.other"):
+        here, there = _texts(one), _texts(two)
+        alike = [len(here[asked] | there[asked]) == 1 for asked in here if asked in there]
+        return alike.count(quantity == "texts.same")
     if quantity.endswith(".p95.difference"):
         name = quantity.removesuffix(".p95.difference")
         first, second = (statistics.median(w.p95(name) for w in side) for side in (one, two))

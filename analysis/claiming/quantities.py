@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from analysis.answers import Agreement, Answers, agreement, together
 from analysis.claiming.claim import Claim, Result
 from analysis.claiming.reading import Reading
 from analysis.metrics import WindowMetrics
@@ -80,6 +81,29 @@ def distinct_acceptances(arm: str, window: str, reading: Reading) -> int:
     """
     found = reading.windows(arm, window)
     return len({(w.acceptance.drafts, w.acceptance.accepted_server) for w in found})
+
+
+def prompts_answered(arm: str, window: str, reading: Reading) -> int:
+    """How many different prompts completed requests of an arm sent, over all boots."""
+    return _answers(arm, reading.windows(arm, window)).prompts
+
+
+def distinct_answers(arm: str, window: str, reading: Reading) -> int:
+    """How many different answers the boots gave: as many as prompts where all answered alike.
+
+    By the digests of their token ids; an answer is one to its prompt.
+    """
+    return _answers(arm, reading.windows(arm, window)).distinct
+
+
+def same_answers(first: str, second: str, window: str, reading: Reading) -> int:
+    """How many prompts two arms answered with the very same tokens, in every request."""
+    return _agreement(first, second, window, reading).same
+
+
+def other_answers(first: str, second: str, window: str, reading: Reading) -> int:
+    """How many prompts two arms answered, and at least once with other tokens."""
+    return _agreement(first, second, window, reading).other
 
 
 def compliant_percent(
@@ -177,6 +201,22 @@ def chosen_apart(arm: str, reading: Reading) -> str:
 
 def _best(measure: Measure, found: dict[str, tuple[WindowMetrics, ...]]) -> str:
     return max(sorted(found), key=lambda arm: statistics.fmean(map(measure, found[arm])))
+
+
+def _agreement(first: str, second: str, window: str, reading: Reading) -> Agreement:
+    # Set side by side, whatever else the arms differ in: no cause is read from it.
+    found = reading.rank((first, second), window)
+    agreed = agreement(*(_answers(arm, found[arm]) for arm in (first, second)))
+    if agreed is None or not agreed.compared:
+        raise ClaimError(f"arms {first} and {second} answered no prompt in common")
+    return agreed
+
+
+def _answers(arm: str, windows: Sequence[WindowMetrics]) -> Answers:
+    found = together(one.answers for one in windows if one.answers is not None)
+    if not found.told or any(one.answers is None for one in windows):
+        raise ClaimError(f"arm {arm}: its records do not tell what its prompts were answered with")
+    return found
 
 
 def _several(

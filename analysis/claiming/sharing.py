@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from analysis.claiming.reading import BootRecord, StudyRun
+from analysis.metrics import WindowMetrics
 from records.digest import Digest
 from records.plan import Plan
 
@@ -31,6 +32,8 @@ class Sharing:
             run,
             started=replace(run.started, plan=self._plan(run.plan)),
             boots=tuple(map(self._boot, run.boots)),
+            metrics=tuple(map(self._window, run.metrics)),
+            peers=tuple(map(self._window, run.peers)),
             engines=tuple(replace(one, facts=self._told(one.facts)) for one in run.engines),
             models=tuple(replace(one, files=self._bound(one.files)) for one in run.models),
         )
@@ -40,6 +43,9 @@ class Sharing:
         if plan not in self._plans:
             self._plans.append(plan)
         return self._plans[self._plans.index(plan)]
+
+    def _window(self, window: WindowMetrics) -> WindowMetrics:
+        return replace(window, answers=self._one(window.answers))
 
     def _boot(self, boot: BootRecord) -> BootRecord:
         started, decided = boot.started, boot.decided

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import combinations
 from statistics import fmean
 
 from analysis.claiming import quantities
@@ -24,6 +25,7 @@ from analysis.metrics import WindowMetrics
 from analysis.published import Measured, Published, Subject
 from analysis.statistics.dispersion import cv_interval
 from analysis.study import StudyStratum, merge
+from analysis.texts import arms_apart
 from records.errors import ClaimError
 
 _NS_PER_S = 1_000_000_000
@@ -109,7 +111,11 @@ def _tested(case: _Case, reading: Reading) -> Pending:
     if claim.test == "kind":
         return Pending(_of_kind(claim, chosen(claim, place.arms[0], reading), case))
     if claim.test == "zero-goodput":
-        return Pending(_of_kind(claim, none_meets(claim, place.arms, place.window, reading), case))
+        found = none_meets(claim, place.arms, place.window, reading)
+        windows = [w for arm in place.arms for w in reading.windows(arm, place.window)]
+        apart = arms_apart(combinations(place.arms, 2), windows)
+        found = replace(found, reason="; ".join((found.reason, *apart)))
+        return Pending(_of_kind(claim, found, case))
     return _spread(case, reading)
 
 

@@ -23,6 +23,7 @@ from analysis.comparing.verdict import Interval, Outcome, Verdict
 from analysis.metrics import WindowMetrics
 from analysis.study import StudyStratum, merge
 from analysis.table import number
+from analysis.texts import apart_in_text
 from records.errors import CalibrationError, ClaimError
 from records.plan import Plan
 
@@ -192,7 +193,9 @@ class _Pair:
             if why:
                 yield Pending(replace(shown, outcome="not applicable", reason=why, test="none"))
             else:
-                yield self._judged(shown, quantity, sides, found, first, second)
+                pending = self._judged(shown, quantity, sides, found, first, second)
+                of_text = quantity.latency or quantity.id == "acceptance"
+                yield _noted(pending, apart_in_text(*found)) if of_text else pending
 
     def _shown(self, id_: str, quantity: Quantity, sides: tuple[_Side, _Side]) -> Verdict:
         margin = self.rule.margin_of(quantity.id)
@@ -276,6 +279,12 @@ def _values(shown: Verdict, quantity: Quantity, first: ByHost, second: ByHost) -
         boots=min(len(one), len(two)),
         hosts=len(first.keys() | second.keys()),
     )
+
+
+def _noted(pending: Pending, note: str) -> Pending:
+    """The same with a note behind what is said of it already."""
+    reasons = [text for text in (pending.verdict.reason, note) if text]
+    return replace(pending, verdict=replace(pending.verdict, reason="; ".join(reasons)))
 
 
 def _zeros(shown: Verdict, one: Sequence[float], two: Sequence[float]) -> Verdict:

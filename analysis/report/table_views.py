@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis import conduct_tables, measure_tables, study_tables
+from analysis import conduct_tables, measure_tables, study_tables, texts
 from analysis.claiming.claim import where_defined
 from analysis.report.model import Cell, Heading, TableView
 from analysis.table import MISSING, Column, Table
@@ -23,6 +23,7 @@ _FUNCTIONS: dict[str, Callable[..., object]] = {
     "dispersion": measure_tables.dispersion_table,
     "latency": measure_tables.latency_table,
     "goodput": measure_tables.goodput_table,
+    "texts": texts.texts_table,
     "calibration": conduct_tables.calibration_table,
     "void": conduct_tables.void_table,
     "definitions": measure_tables.definitions_table,
@@ -42,6 +43,10 @@ _CLAIMS: dict[str, dict[str, str]] = {
         "CV, acceptance": "acceptance.cv",
         "CV 95 % low, acceptance": "acceptance.cv-low",
         "CV 95 % high, acceptance": "acceptance.cv-high",
+    },
+    "texts": {
+        "prompts": "texts.prompts",
+        "answers": "texts.distinct",
     },
 }
 _QUANTITIES = {name: id_ for id_, name in measure_tables.GOODPUT_NAMES.items()}
@@ -121,6 +126,9 @@ def _claim(table: str, column: str, row: Mapping[str, str], study: str) -> str:
     if table == "goodput" and column == "requests meeting it":
         quantity = _QUANTITIES[row["quantity"]]
         return f"{study}.{row['arm']}.{row['window']}.meeting.{quantity}.{row['threshold']}ms"
+    if table == "texts" and column == "same":
+        arms = "-vs-".join(sorted((row["arm"], row["reference"])))
+        return f"{study}.{arms}.{row['window']}.texts.same"
     last = _CLAIMS.get(table, {}).get(column, "")
     if not last:
         return ""

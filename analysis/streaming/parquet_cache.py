@@ -25,7 +25,7 @@ from records.digest import Digest
 from records.run_directory import RunDirectory
 
 # Raised with any change to what an entry holds or how it is laid out.
-CACHE_FORMAT = 2
+CACHE_FORMAT = 3
 # A row group: 4 MiB a column.
 BATCH_CHUNKS = 1 << 19
 _DATA, _INDEX = "requests.parquet", "index.json"

@@ -23,6 +23,7 @@ SCHEMA = pa.schema(
         pa.field("ramp", pa.bool_(), nullable=False),
         pa.field("finish_reason", pa.string(), nullable=False),
         pa.field("error", pa.string(), nullable=False),
+        pa.field("tokens_digest", pa.binary(), nullable=False),
         *[
             pa.field(
                 name, pa.list_(pa.field("element", pa.int64(), nullable=False)), nullable=False
@@ -45,6 +46,7 @@ def as_table(columns: RequestColumns) -> pa.Table:
         pa.array(columns.ramp),
         pa.array(columns.finish_reason, pa.string()),
         pa.array(columns.error, pa.string()),
+        pa.array(columns.tokens_digest, pa.binary()),
         _list(chunks.request_offsets, chunks.chunk_ns),
         _list(chunks.request_offsets, chunks.chunk_tokens),
         _list(columns.step_offsets, columns.steps),
@@ -76,6 +78,7 @@ def as_columns(table: pa.Table) -> RequestColumns:
         steps,
         step_offsets,
         merged_at,
+        tuple(table["tokens_digest"].to_pylist()),
     )
 
 

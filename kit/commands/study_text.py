@@ -59,6 +59,7 @@ def study_summary(study: Study, files: Path) -> str:
             _grid(tuple(_SPREAD.values()), spread),
         ),
         (tables["latency"].title, _grid(_LATENCY, _columns(tables["latency"], _LATENCY))),
+        *_texts(tables["texts"]),
         (tables["void"].title, _void(tables["void"], one_run=len(study.runs) == 1)),
     ]
     body = "\n\n".join(f"{title}\n\n{text}" for title, text in parts)
@@ -128,6 +129,12 @@ def _transposed(table: Table, rows: Sequence[tuple[str, ...]]) -> str:
     names = _headings(table)
     lines = [(name, *cells) for name, *cells in zip(names, *rows, strict=True)]
     return _grid(lines[0], lines[1:])
+
+
+def _texts(table: Table) -> Iterator[tuple[str, str]]:
+    """Nothing where a plan has no window with fixed prompts."""
+    if table.rows:
+        yield table.title, _grid(_headings(table), table.rows)
 
 
 def _void(table: Table, *, one_run: bool) -> str:

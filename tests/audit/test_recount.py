@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis import metrics
+from analysis.answers import answers_of
 from analysis.claiming import quantities
+from analysis.claiming.documents import Citation
 from audit.checks import basis, recount
 from audit.paper import PaperView, paper
 from audit.recount import count_run, percentile, value_of
@@ -76,6 +79,51 @@ def test_decimals_that_were_taken_off_are_told(view):
     rough = replace(value, printed=f"{round(float(value.value))} {value.claim.unit}")
     evaluation = replace(view.evaluation, values={**view.evaluation.values, id_: rough})
     assert codes(replace(view, evaluation=evaluation), recount.check) == {"RECOUNT02"}
+
+
+TEXTS = tuple(
+    f"smoke-cpu.{id_}"
+    for id_ in (
+        "none.c8.texts.prompts",
+        "draft.c1.texts.distinct",
+        "draft-vs-none.c1.texts.same",
+        "draft-vs-none.c1.texts.other",
+    )
+)
+
+
+def citing(view: PaperView, ids: tuple[str, ...]) -> PaperView:
+    at = tuple(Citation("README.md", 1, "claim", id_, "") for id_ in ids)
+    return replace(view, citations=at)
+
+
+def test_texts_are_counted_a_second_time(view):
+    assert codes(citing(view, TEXTS), recount.check) == set()
+
+
+@pytest.mark.parametrize(
+    ("id_", "name", "altered"),
+    [
+        (TEXTS[0], "prompts_answered", lambda arm, window, r: len(r.windows(arm, window))),
+        (
+            TEXTS[1],
+            "distinct_answers",
+            lambda arm, window, r: r.windows(arm, window)[0].requests + 1,
+        ),
+        (TEXTS[2], "same_answers", lambda one, two, window, r: r.rank((one, two), window) and 4),
+        (TEXTS[3], "other_answers", lambda one, two, window, r: r.rank((one, two), window) and 0),
+    ],
+)
+def test_a_count_of_texts_that_was_altered_is_told(monkeypatch, id_, name, altered):
+    monkeypatch.setattr(quantities, name, altered)
+    view = citing(paper(RepositoryView(ROOT, DATA)), (id_,))
+    assert codes(view, recount.check) == {"RECOUNT01"}
+
+
+def test_prompts_that_are_told_apart_otherwise_are_told(monkeypatch):
+    monkeypatch.setattr(metrics, "answers_of", lambda part, prompts: answers_of(part, prompts - 1))
+    view = citing(paper(RepositoryView(ROOT, DATA)), ("smoke-cpu.none.c8.texts.distinct",))
+    assert codes(view, recount.check) == {"RECOUNT01"}
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40), st.floats(0, 1))

@@ -52,6 +52,8 @@ def uneven(seed: int):
                 made = replace(made, chunk_ns=(), chunk_tokens=(), merged=(), step_accepted=())
             elif fate < 0.4:
                 made = replace(made, step_accepted=tuple(draw.randrange(DRAFTED) for _ in tokens))
+            elif fate < 0.5:
+                made = replace(made, tokens_digest=None)
             changed.append(made)
         return replace(event, requests=tuple(changed))
 
@@ -95,6 +97,7 @@ def test_a_window_is_read_in_several_batches_and_whole(tmp_path):
             n: v.tolist() for n, v in want.scalars.items()
         }
         assert (got.finish_reason, got.error) == (want.finish_reason, want.error)
+        assert got.tokens_digest == want.tokens_digest
         for name in ("outcome", "ramp", "merged", "steps", "step_offsets", "merged_at"):
             assert np.array_equal(getattr(got, name), getattr(want, name)), name
         for name in ("request_offsets", "chunk_ns", "chunk_tokens", "sent_ns", "scheduled_ns"):
