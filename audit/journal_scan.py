@@ -134,6 +134,11 @@ class JournalScan:
         return (event for event in self.events if isinstance(event.value, kind))
 
     @property
+    def closed(self) -> schema.RunClosed | None:
+        """How the run was closed at home, where it was; audit/checks/closing.py holds its place."""
+        return next((event.value for event in self.of(schema.RunClosed)), None)
+
+    @property
     def started(self) -> schema.RunStarted | None:
         """The head of the run, where the journal has one in its place."""
         if self.events and isinstance(self.events[0].value, schema.RunStarted):

@@ -36,6 +36,7 @@ VERBS = {
     "logs": "What a run's harness printed.",
     "stop": "Stop a run in order; it stays resumable.",
     "fetch-records": "Bring records into records/data, verified.",
+    "close": "Close and seal an unfinished run whose host is gone for good.",
     "job": "Write harness and job for a host without a network.",
     "doctor": "Examine a host for a plan before anything is put there.",
     "hosts": "The hosts that were met over SSH, with the key that was accepted.",

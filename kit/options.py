@@ -24,7 +24,13 @@ from kit.planning.plan_file import load_plan
 from kit.registry.tag import parse_registry
 from kit.run.launch import read_job
 from kit.run.mirror import job_ids, refresh_jobs, refresh_run
-from records.errors import FormatError, PlanError, UnknownHostError, UnknownRunError
+from records.errors import (
+    ClosedRunError,
+    FormatError,
+    PlanError,
+    UnknownHostError,
+    UnknownRunError,
+)
 from records.job import Job
 from records.plan import Plan, require_blocks
 from records.run_directory import RunDirectory, runs_in
@@ -250,7 +256,10 @@ def find_records(home: Home, word: str) -> RunDirectory:
 
 
 def find_job(home: Home, host: Host, word: str) -> Job:
-    """The job of an unfinished run on the host. UnknownRunError: none of that name, or sealed."""
+    """The job of an unfinished run on the host. UnknownRunError: none of that name, or sealed.
+
+    ClosedRunError: its records were closed here.
+    """
     here = refresh_jobs(host, home)
     run_id = match_run(tuple(job_ids(here)), word, "kit status lists the runs")
     refresh_run(host, home, run_id)
@@ -258,4 +267,10 @@ def find_job(home: Home, host: Host, word: str) -> Job:
         raise UnknownRunError(
             f"run {run_id} is sealed: nothing is left to do", f"kit fetch-records {run_id}"
         )
-    return read_job(here.job(run_id))
+    job = read_job(here.job(run_id))
+    if RunDirectory(home.data_for(job) / run_id).closed:
+        raise ClosedRunError(
+            f"run {run_id} was closed, its host being gone: nothing can be added to it",
+            "kit reproduce --new, with --blocks for those that it lacks",
+        )
+    return job

@@ -17,6 +17,9 @@ from records.errors import ChainError, FormatError, UnknownRunError
 from records.journal import EVENTS_NAME
 from records.seal import SEAL_NAME, Seal
 
+# A run.closed is far shorter: its reason has one line.
+_TAIL_BYTES = 1 << 16
+
 
 class RunFileError(ChainError):
     """A file that is not what the seal says; `file` and `line` (0: the whole file) say where."""
@@ -52,6 +55,22 @@ class RunDirectory:
     def is_sealed(self) -> bool:
         """Whether the run has ended and was sealed."""
         return is_regular(self.path / SEAL_NAME)
+
+    @property
+    def closed(self) -> schema.RunClosed | None:
+        """The event with which the run was closed at home, where its last line is that.
+
+        Only the last line is read, and nothing verified: for lists of runs, not for evidence.
+        """
+        try:
+            with self.events.open("rb") as file:
+                end = file.seek(0, 2)
+                file.seek(max(0, end - _TAIL_BYTES))
+                last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
+            event = schema.decode(canonical.decode(last)).event
+        except (OSError, FormatError):
+            return None
+        return event if isinstance(event, schema.RunClosed) else None
 
     @property
     def seal_digest(self) -> Digest:

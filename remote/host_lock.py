@@ -9,28 +9,20 @@ from __future__ import annotations
 
 import fcntl
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from records.errors import RunBusyError
+from records.host_lock import lock_path
 from records.job import Job
-
-_NAME = "spec-fp8-reproduction-kit.lock"
-
-
-def default_path() -> Path:
-    """The same file for every user and every working directory of this host."""
-    return Path(tempfile.gettempdir()) / _NAME
 
 
 def sole_run_of(job: Job) -> AbstractContextManager[None]:
     """The host for this job alone. Several hosts on one machine, as in tests, name their locks."""
     if job.synthetic:
         return nullcontext()
-    path = os.environ.get("KIT_HOST_LOCK")
-    return sole_run(job.run_id, Path(path) if path else default_path())
+    return sole_run(job.run_id, lock_path(os.environ))
 
 
 @contextmanager

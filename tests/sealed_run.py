@@ -174,14 +174,18 @@ def report(requests: list[Request], wall_ns: int, **changes: int) -> ClientRepor
     return replace(made, **changes)
 
 
+def begins_ns(name: str) -> int:
+    """When a run of this name begins: runs of one host follow one another, none in one's hours."""
+    return 1_000 * MS + zlib.crc32(name.encode()) % 100_000 * 10**12
+
+
 class _Writer:
     def __init__(self, directory: Path, plan: Plan, shape: Shape, journal: Journal) -> None:
         self._directory = directory
         self._plan = plan
         self._shape = shape
         self._journal = journal
-        # Runs of one host follow one another: no two names give the same hours.
-        self._now = 1_000 * MS + zlib.crc32(directory.name.encode()) % 100_000 * 10**12
+        self._now = begins_ns(directory.name)
 
     def write(self) -> None:
         plan = self._plan

@@ -29,7 +29,8 @@ UNCLOSED = Code(
     "BIND02",
     "error",
     "engine or model was not bound again after the boots",
-    "What was measured is known only if it was the same at both ends of the run.",
+    "What was measured is known only if it was the same at both ends of the run. (Of a run that "
+    "was closed, its host being gone, CLOSE01 says it.)",
     "the run cannot stand: measure again",
 )
 CHANGED = Code(
@@ -89,7 +90,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
         shown = repository.show(run.directory.events)
         engines, models = list(scan.of(EngineBound)), list(scan.of(ModelBound))
         yield from _before(shown, scan)
-        if run.is_sealed:
+        if run.is_sealed and scan.closed is None:
             yield from _after(shown, scan, engines, models)
         yield from _unchanged(shown, engines, models)
         if scan.started and not scan.started.synthetic:

@@ -67,7 +67,8 @@ OPEN = Code(
     "warning",
     "a run that is not sealed",
     "The run was interrupted, or is still going on. Nothing is claimed from it until it is sealed.",
-    "kit reproduce --run RUN_ID resumes it; kit status names it",
+    "kit reproduce --run RUN_ID resumes it; kit status names it; is its host gone for good: kit "
+    "close RUN_ID",
 )
 
 NO_RUN = Code(

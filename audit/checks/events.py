@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from audit.finding import Check, Code, Finding
 from audit.journal_scan import Event, JournalScan
 from audit.repository import RepositoryView, RunView
-from records.schema import FORMAT, Clock, JournalRepaired, RunEnded, RunResumed, RunStarted
+from records.schema import (
+    FORMAT,
+    Clock,
+    JournalRepaired,
+    RunClosed,
+    RunEnded,
+    RunResumed,
+    RunStarted,
+)
 
 CANONICAL = Code(
     "EVENT01",
@@ -44,7 +52,7 @@ ENDS = Code(
     "error",
     "the run has no proper beginning or end",
     "The first event is run.started, the only one of its kind; a sealed run has one run.ended, "
-    "after which nothing is measured.",
+    "after which nothing is measured; or a run.closed, where its host was gone.",
     "restore the journal from git or from the host",
 )
 VERSION = Code(
@@ -131,13 +139,13 @@ def _ends(shown: str, run: RunView, scan: JournalScan) -> Iterator[Finding]:
         if event.line != 1:
             yield ENDS.at(shown, event.line, "a second run.started")
     ends = list(scan.of(RunEnded))
-    if run.is_sealed and len(ends) != 1:
+    if run.is_sealed and len(ends) != 1 and not (scan.closed and not ends):
         line = ends[-1].line if ends else scan.lines
         yield ENDS.at(shown, line, "a sealed run ends once", f"{len(ends)} run.ended", "1")
     if ends:
         # A harness that was killed between the end and the seal leaves a resumption after it.
         for event in scan.events[ends[0].line :]:
-            if not isinstance(event.value, (RunResumed, JournalRepaired, RunEnded)):
+            if not isinstance(event.value, (RunResumed, JournalRepaired, RunEnded, RunClosed)):
                 yield ENDS.at(shown, event.line, "an event after run.ended")
 
 

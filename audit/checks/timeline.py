@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from audit.finding import Check, Code, Finding
@@ -19,6 +19,16 @@ OVERLAP = Code(
     "Times are CLOCK_MONOTONIC, and run.started names the boot of the host, so that runs of one "
     "boot have an order. Two that overlap disturbed each other, or are one run under two names.",
     "keep the records; claim nothing from either run, and measure again",
+)
+
+STILL_THERE = Code(
+    "TIME02",
+    "warning",
+    "the host of a closed run measured another run afterwards",
+    "run.started names the boot of the host. That boot was still up when a later run began on it: "
+    "the host was not gone when the closed run stopped, which could have been resumed and was "
+    "given up. Boots could have been left out by choice.",
+    "look at why it was given up; the later run carries the missing blocks out",
 )
 
 _TAIL_BYTES = 1 << 16
@@ -38,7 +48,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
     """
     by_boot: dict[str, list[_Span]] = {}
     for run in repository.runs:
-        ends = _ends(run) if run.is_sealed else None
+        ends = _ends(repository, run) if run.is_sealed else None
         if ends is not None and ends[0].host_boot == ends[1].host_boot:
             span = _Span(run, ends[0].monotonic_ns, ends[1].monotonic_ns)
             by_boot.setdefault(ends[0].host_boot, []).append(span)
@@ -55,13 +65,47 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
                     f"after {latest.run.name} ended, {latest.end_ns}",
                 )
             latest = max(latest, span, key=lambda one: one.end_ns)
+    yield from _after_closed(repository)
 
 
-def _ends(run: RunView) -> tuple[schema.Clock, schema.Clock] | None:
+def _after_closed(repository: RepositoryView) -> Iterator[Finding]:
+    """The runs, open ones too, that began on the same boot of a host after a closed run."""
+    for run in repository.runs:
+        if run.directory.closed is None:
+            continue
+        last = _closed_at(repository, run)
+        for other in repository.runs:
+            begun = _clock(_first_line(other.directory.events))
+            if last is None or begun is None or begun.host_boot != last.host_boot:
+                continue
+            if begun.monotonic_ns > last.monotonic_ns:
+                yield STILL_THERE.at(
+                    repository.show(run.directory.events),
+                    0,
+                    f"run {run.name}: {STILL_THERE.title}",
+                    f"{other.name} began at {begun.monotonic_ns}",
+                    f"none on this boot of the host after {last.monotonic_ns}",
+                )
+
+
+def _ends(repository: RepositoryView, run: RunView) -> tuple[schema.Clock, schema.Clock] | None:
     """The clocks of the first and the last line; None where the checks of events find fault."""
     first = _clock(_first_line(run.directory.events))
-    last = _clock(_last_line(run.directory.events))
+    if run.directory.closed is not None:
+        last = _closed_at(repository, run)
+    else:
+        last = _clock(_last_line(run.directory.events))
     return (first, last) if first and last else None
+
+
+def _closed_at(repository: RepositoryView, run: RunView) -> schema.Clock | None:
+    """When the last event came home, on the boot of the host that the last clock names."""
+    scan = repository.scan(run)
+    clocks = [getattr(event.value, "clock", None) for event in scan.events]
+    known = [clock for clock in clocks if isinstance(clock, schema.Clock)]
+    if not known:
+        return None
+    return replace(known[-1], monotonic_ns=scan.events[-1].envelope.t_ns)
 
 
 def _clock(line: bytes) -> schema.Clock | None:
@@ -93,7 +137,7 @@ def _last_line(path: Path) -> bytes:
 CHECK = Check(
     "timeline",
     "No run was measured while another was under way on the same host, and none is there twice.",
-    (OVERLAP,),
+    (OVERLAP, STILL_THERE),
     check,
     kind="conduct",
 )

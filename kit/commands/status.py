@@ -15,6 +15,7 @@ from kit.options import (
     host_option,
     json_option,
     known_runs,
+    match_run,
     open_hosts,
 )
 from kit.output import print_json, print_table, say
@@ -24,7 +25,8 @@ from kit.run.launch import is_queued, is_under_way, resume_command
 from kit.run.mirror import refresh_all
 from kit.run.state import RunState, read_state
 from records.errors import FormatError, UnknownRunError
-from records.run_directory import RunDirectory
+from records.run_directory import RunDirectory, runs_in
+from records.schema import RunClosed
 
 _AHEAD = ("queued", "starting")
 
@@ -45,13 +47,17 @@ def command(run_id: str, host_name: str, as_json: bool) -> None:
       kit status --fleet slurm --host me@login
     """
     here = home()
+    closed = _closed_runs(here)
     told = []
     for host in open_hosts(here, host_name):
         seen = refresh_all(host, here)
-        runs = [find_run(seen, run_id)] if run_id else known_runs(seen)
-        rows = [(run, _told(here, host, run)) for run in runs]
+        runs = [_found(closed, seen, run_id)] if run_id else known_runs(seen)
+        rows = [(run, _told(here, host, closed.get(run.path.name, run))) for run in runs]
         # A job that nothing was made of, as where a scheduler refused it, is told when asked for.
         told += [one for run, one in rows if run_id or run.path.exists() or one["state"] in _AHEAD]
+    if not run_id and not host_name:
+        known = {one["run_id"] for one in told}
+        told += [_of_records("-", run) for name, run in closed.items() if name not in known]
     if not told:
         raise UnknownRunError("no run here yet", "start one: kit reproduce")
     if as_json:
@@ -64,7 +70,49 @@ def command(run_id: str, host_name: str, as_json: bool) -> None:
         _details(seen, told[0], host)
 
 
+def _found(closed: dict[str, RunDirectory], seen: Home, word: str) -> RunDirectory:
+    """The run that is meant: one begun by this kit, or one that was closed among the records."""
+    begun = {run.path.name: run for run in known_runs(seen)}
+    if any(name.lower().startswith(word.lower()) for name in begun):
+        return find_run(seen, word)
+    remedy = "kit status lists the runs; kit reproduce starts one"
+    return closed[match_run(tuple(closed), word, remedy)]
+
+
+def _closed_runs(here: Home) -> dict[str, RunDirectory]:
+    """The runs of the records that were closed: often carried here, so that no host knows them."""
+    places = (here.data, here.out / "demo" / "records")
+    return {run.path.name: run for data in places for run in runs_in(data) if run.closed}
+
+
+def _of_records(host: str, run: RunDirectory) -> dict[str, Any]:
+    """A run that was closed: its records tell all there is, and no host is asked."""
+    return _plain(host, run, read_state(run.events))
+
+
+def _plain(host: str, run: RunDirectory, state: RunState) -> dict[str, Any]:
+    return {
+        "host": host,
+        "run_id": run.path.name,
+        "plan": state.plan.id if state.plan else "",
+        "state": state.phase,
+        "boot": state.boot,
+        "window": state.window,
+        "boots": f"{state.done}/{state.total}",
+        "done": state.done,
+        "total": state.total,
+        "failed": state.failed,
+        "left_s": None,
+        "failures": state.failures,
+        "error": "",
+        "void_windows": {name: list(reasons) for name, reasons in state.voids.items()},
+    }
+
+
 def _told(here: Home, host: Host, run: RunDirectory) -> dict[str, Any]:
+    if run.closed:
+        known = host.mirror(here).run(run.path.name).exists()
+        return _of_records(host.name if known else "-", run)
     try:
         state, damage = read_state(run.events), ""
     except FormatError as error:
@@ -72,20 +120,10 @@ def _told(here: Home, host: Host, run: RunDirectory) -> dict[str, Any]:
         state, damage = RunState(), "damaged"
     under_way = not run.is_sealed and not damage and is_under_way(here, host, run.path.name)
     return {
-        "host": host.name,
-        "run_id": run.path.name,
-        "plan": state.plan.id if state.plan else "",
+        **_plain(host.name, run, state),
         "state": damage or _word(here, host, run, state, under_way=under_way),
-        "boot": state.boot,
-        "window": state.window,
-        "boots": f"{state.done}/{state.total}",
-        "done": state.done,
-        "total": state.total,
-        "failed": state.failed,
         "left_s": state.left_s(host.monotonic_ns()) if under_way else None,
-        "failures": state.failures,
         "error": "" if under_way or run.is_sealed else _error(host.mirror(here), run.path.name),
-        "void_windows": {name: list(reasons) for name, reasons in state.voids.items()},
     }
 
 
@@ -118,4 +156,5 @@ def _details(seen: Home, told: dict[str, Any], host: Host) -> None:
         click.echo(f"\nthe harness ended: {told['error']}")
     if told["state"] == "interrupted":
         say(f"resume it: {resume_command(host, told['run_id'])}")
-    say(f"log of the harness: {seen.log(told['run_id'])}")
+    if told["state"] != RunClosed.WORD:
+        say(f"log of the harness: {seen.log(told['run_id'])}")

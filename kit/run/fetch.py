@@ -20,6 +20,7 @@ from records.checkpoint import Leaf, add_run
 from records.digest import Digest
 from records.durable import NO_SPACE
 from records.errors import (
+    ClosedRunError,
     ConnectionLostError,
     DiskFullError,
     ForeignDirectoryError,
@@ -53,6 +54,7 @@ def fetch_run(host: Host, source: Path, data: Path, seen: Home | None = None) ->
     `seen`: where journals that were followed while they grew stand, as witnesses.
 
     ChainError: what arrived does not verify. NotAPrefixError: it contradicts what is here.
+    ClosedRunError: it was closed here, and its host holds more of it than had come home by then.
     ForeignDirectoryError: what stands in its place, or in it, is no record. DiskFullError.
     """
     run_id = source.name
@@ -60,7 +62,8 @@ def fetch_run(host: Host, source: Path, data: Path, seen: Home | None = None) ->
     _require_place(data / run_id)
     staging.parent.mkdir(parents=True, exist_ok=True)
     try:
-        if not staging.exists() and (data / run_id).exists():
+        closed = RunDirectory(data / run_id).closed is not None
+        if not staging.exists() and (data / run_id).exists() and not closed:
             # What is here need not travel again; the host's bytes decide all the same.
             shutil.copytree(data / run_id, staging, symlinks=True)
         host.fetch(source, staging)
@@ -77,6 +80,8 @@ def fetch_run(host: Host, source: Path, data: Path, seen: Home | None = None) ->
         _cut_torn_tail(RunDirectory(staging))
         if seen is not None:
             require_witnessed(seen, run_id, staging)
+        if closed:
+            return _beside_closed(RunDirectory(staging), RunDirectory(data / run_id))
         return receive(staging, data / run_id)
     finally:
         _discard(staging)
@@ -173,6 +178,33 @@ def _cut_torn_tail(arrived: RunDirectory) -> None:
     data = arrived.events.read_bytes()
     with arrived.events.open("r+b") as file:
         file.truncate(data.rfind(b"\n") + 1)
+
+
+def _beside_closed(arrived: RunDirectory, local: RunDirectory) -> Fetched:
+    """What arrived of a run that was closed here is no more than what had come home by then.
+
+    Otherwise the host was not gone, and what it went on to record would be left out by closing.
+    """
+    run_id = local.path.name
+    verify(arrived, run_id)
+    event = local.closed
+    lines = arrived.events.read_bytes().splitlines(keepends=True)
+    ours = local.events.read_bytes().splitlines(keepends=True)
+    same = lines == ours[: len(lines)]
+    if same and (arrived.is_sealed == (len(lines) == len(ours))):
+        if arrived.is_sealed:  # a copy of the closed run
+            require_prefix(local.path, arrived.path)
+        return Fetched(run_id, local.path, local.is_sealed, new_bytes=0, listed=False)
+    came_home = event.came_home if event else 0
+    if lines[:came_home] != ours[:came_home]:
+        raise _not_a_prefix(run_id, EVENTS_NAME, "differs from what had come home")
+    how = "ended it itself" if arrived.is_sealed else "went on with it"
+    raise ClosedRunError(
+        f"run {run_id} was closed here after {came_home} events, its host being gone; but the host "
+        f"{how}, and holds {len(lines)} events: nothing was fetched",
+        "keep the host's copy outside of the records, and tell of it: kit finding new; its blocks "
+        "are measured again by another run: kit reproduce --new",
+    )
 
 
 def receive(arrived: Path, local: Path) -> Fetched:

@@ -79,12 +79,12 @@ def resume_command(host: Host, run_id: str) -> str:
 def unfinished(home: Home, host: Host, plan: Plan, blocks: tuple[int, ...], say: Say) -> Job | None:
     """The newest run of exactly these blocks of the plan on the host, unless it is sealed.
 
-    Older ones were given up for it.
+    Older ones were given up for it. One that was closed at home is sealed there.
     """
     found = _newest(home, host, plan, blocks, say)
     if found is None or RunDirectory(host.mirror(home).run(found.run_id)).is_sealed:
         return None
-    return found
+    return None if RunDirectory(home.data_for(found) / found.run_id).closed else found
 
 
 def left_there(home: Home, host: Host, plan: Plan, blocks: tuple[int, ...]) -> Job | None:

@@ -188,6 +188,13 @@ class RunState:
         detail = f"\n{event.detail}" if event.detail else ""
         return f"  boot {event.boot} {event.outcome}: {event.cause}{detail}"
 
+    def _run_closed(self, event: schema.RunClosed) -> str:
+        if event.interrupted and self._planned:
+            self.outcomes[self._planned] = "interrupted"
+        self.boot = self.window = self.arm = ""
+        self.ended, self.phase = True, event.WORD
+        return f"run {event.WORD} ({event.reason})"
+
     def _run_ended(self, event: schema.RunEnded) -> str:
         self.ended, self.phase = True, "ended"
         return f"run ended: {count(event.completed, 'boot')} completed, {event.failed} failed"
@@ -214,6 +221,7 @@ _SEEN: dict[type[Any], Any] = {
     schema.WindowEnded: RunState._window_ended,
     schema.BootEnded: RunState._boot_ended,
     schema.RunEnded: RunState._run_ended,
+    schema.RunClosed: RunState._run_closed,
 }
 
 

@@ -16,13 +16,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from audit.runner import Report, audit
-from tests.audit.tamper import of_bytes, of_history, of_meaning, of_text
+from tests.audit.tamper import of_bytes, of_closing, of_history, of_meaning, of_text
 from tests.audit.tamper.corruption import Corruption
 from tests.audit.tamper.healthy import Repository, build, copy_of
 
 OUTPUT = Path(__file__).parents[3] / "build" / "audit-selftest.json"
 CORRUPTIONS: tuple[Corruption, ...] = (
     *of_bytes.ALL,
+    *of_closing.ALL,
     *of_history.ALL,
     *of_meaning.ALL,
     *of_text.ALL,

@@ -1,0 +1,227 @@
+"""Close a run whose host is gone for good: say so in its journal, seal it, list it.
+
+Invariant: what came home stays as it came; one event is appended, and only to a run that verifies,
+has not ended, goes on nowhere that this machine knows of, and lacks nothing that was seen here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kit.home import Home
+from kit.run.whereabouts import require_all_home, require_gone
+from records.checkpoint import Leaf, add_run
+from records.digest import Digest
+from records.errors import ChainError, ClosedRunError, ForeignDirectoryError
+from records.journal import Journal
+from records.plan import Plan, boot_order
+from records.run_directory import RunDirectory, is_regular
+from records.schema import (
+    BootEnded,
+    BootStarted,
+    EngineBound,
+    Envelope,
+    ModelBound,
+    RunClosed,
+    RunEnded,
+    RunStarted,
+    WindowEnded,
+    WindowStarted,
+)
+from records.seal import write_seal
+
+_ENDS = ("completed", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why and by what a run is closed. `host_gone`: the user says that it goes on nowhere."""
+
+    because: str
+    kit: str
+    realtime_ns: int
+    host_gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A closed run. `blocks`: those it was to carry out; `carried_out`: those that it did."""
+
+    directory: Path
+    event: RunClosed
+    blocks: tuple[int, ...]
+    carried_out: tuple[int, ...]
+    failed: int
+    listed: bool
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The blocks that another run has to carry out."""
+        return tuple(block for block in self.blocks if block not in self.carried_out)
+
+
+def close_run(home: Home, run: RunDirectory, why: Reason) -> Closed:
+    """Close, seal and list the run in this directory of the records.
+
+    ClosedRunError: it is sealed, has ended, may go on, or not all of it that was seen came home.
+    RunBusyError: it is being written. ChainError: it does not verify, or a file that its events
+    name did not come home. ForeignDirectoryError: it does not stand among the records.
+    """
+    _require_open(home, run)
+    seen = Seen.of(_verified(run))
+    if seen.ended:
+        raise ClosedRunError(
+            f"run {run.path.name} has ended, and only its seal did not come home",
+            f"bring it whole: kit fetch-records {run.path.name}",
+        )
+    if seen.started is None or seen.started.run_id != run.path.name:
+        name = seen.started.run_id if seen.started else "no run"
+        raise ForeignDirectoryError(f"{run.path} holds {name}", "name the directory as its run")
+    require_gone(home, run.path.name, host_gone=why.host_gone)
+    require_all_home(home, run)
+    _require_files(run, seen)
+    with Journal.resume(run.events) as journal:
+        # One that was stopped before its seal was written is completed.
+        event = seen.closed or seen.closing(why)
+        if seen.closed is None:
+            journal.append(event, seen.last_ns)
+        seal = write_seal(run.path, run.path.name, journal.state)
+    leaf = Leaf(run.path.name, Digest.of(seal.encode()))
+    return Closed(
+        run.path,
+        event,
+        seen.blocks,
+        seen.carried_out,
+        sum(how == "failed" for how in seen.outcomes.values()),
+        add_run(run.path.parent, leaf),
+    )
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a journal tells, as far as closing needs it. `files`: those that events name."""
+
+    started: RunStarted | None = None
+    ended: bool = False
+    closed: RunClosed | None = None
+    lines: int = 0
+    last_ns: int = 0
+    open_boot: str = ""
+    outcomes: dict[str, str] = field(default_factory=dict)
+    bound_after: set[str] = field(default_factory=set)
+    files: dict[str, Digest] = field(default_factory=dict)
+    _planned: str = ""
+
+    @classmethod
+    def of(cls, envelopes: Iterator[Envelope]) -> Seen:
+        """Read all events."""
+        seen = cls()
+        for envelope in envelopes:
+            seen._see(envelope.event)
+            seen.lines, seen.last_ns = seen.lines + 1, envelope.t_ns
+        return seen
+
+    @property
+    def plan(self) -> Plan | None:
+        """The run's plan."""
+        return self.started.plan if self.started else None
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The blocks that the run was to carry out, in order."""
+        return tuple(sorted(self._boots()))
+
+    @property
+    def carried_out(self) -> tuple[int, ...]:
+        """The blocks whose every boot completed or failed."""
+        return tuple(
+            block
+            for block, boots in sorted(self._boots().items())
+            if all(self.outcomes.get(boot) in _ENDS for boot in boots)
+        )
+
+    def closing(self, why: Reason) -> RunClosed:
+        """The event with which this run is closed."""
+        models = self.plan.models if self.plan else ()
+        missing = tuple(one for one in ("engine", *models) if one not in self.bound_after)
+        return RunClosed(why.because, why.kit, why.realtime_ns, self.lines, self.open_boot, missing)
+
+    def _boots(self) -> dict[int, list[str]]:
+        found: dict[int, list[str]] = {}
+        if self.started is not None:
+            for boot in boot_order(self.started.plan, self.started.blocks):
+                found.setdefault(boot.block, []).append(boot.id)
+        return found
+
+    def _see(self, event: Any) -> None:
+        if isinstance(event, RunStarted):
+            self.started = event
+        elif isinstance(event, RunEnded):
+            self.ended = True
+        elif isinstance(event, RunClosed):
+            self.closed = event
+        elif isinstance(event, BootStarted):
+            self.open_boot, self._planned = event.boot, event.planned
+            if event.planned:
+                self.outcomes[event.planned] = "open"
+        elif isinstance(event, BootEnded):
+            self.files |= event.logs
+            self.open_boot = ""
+            if self._planned:
+                self.outcomes[self._planned] = event.outcome
+        elif isinstance(event, WindowStarted):
+            self.bound_after.clear()
+        elif isinstance(event, WindowEnded):
+            self.files |= event.metrics
+        elif isinstance(event, EngineBound) and event.phase == "after":
+            self.bound_after.add("engine")
+        elif isinstance(event, ModelBound) and event.phase == "after":
+            self.bound_after.add(event.model)
+
+
+def _require_open(home: Home, run: RunDirectory) -> None:
+    if run.is_sealed:
+        how = "was closed before" if run.closed else "ended itself"
+        raise ClosedRunError(
+            f"run {run.path.name} is sealed: it {how}, and never changes",
+            f"kit analyze {run.path.name}",
+        )
+    if run.path.absolute().parent not in (home.data, home.out / "demo" / "records"):
+        raise ForeignDirectoryError(
+            f"{run.path} is not among the records, {home.data}",
+            f"take it in first: kit fetch-records --from {run.path} --unfinished",
+        )
+
+
+def _verified(run: RunDirectory) -> Iterator[Envelope]:
+    """The events of a journal that ends in a whole line. ChainError otherwise."""
+    if is_regular(run.events):
+        with run.events.open("rb") as file:
+            if file.seek(0, 2):
+                file.seek(-1, 2)
+                if file.read() != b"\n":
+                    raise ChainError(
+                        f"{run.events} ends in the middle of a line: it was copied, not fetched",
+                        f"move {run.path} away, then: kit fetch-records --from DIR --unfinished",
+                    )
+    yield from run.read()
+
+
+def _require_files(run: RunDirectory, seen: Seen) -> None:
+    """ChainError where a file that an event names is not here as it was named."""
+    for name, want in sorted(seen.files.items()):
+        path = run.path / name
+        got = "missing"
+        if is_regular(path):
+            with path.open("rb") as file:
+                got = str(Digest.of_file(file))
+        if got != str(want):
+            raise ChainError(
+                f"{path}: {got}, want {want}: an event names it, and without it the run's boots "
+                "cannot be held to account",
+                f"bring it: kit fetch-records {run.path.name} --unfinished, or --from DIR; without "
+                "it the run stays open",
+            )

@@ -1,0 +1,59 @@
+"""Runs of tests that were cut short, as a host that went away leaves them, and then closed.
+
+Invariant: as tests/sealed_run.py: only for directories made by a test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from kit.home import Home
+from kit.run.close import Closed, Reason, close_run
+from records import canonical
+from records.plan import Plan
+from records.run_directory import RunDirectory
+from tests import sealed_run
+
+REASON = Reason("the lease was over", "0.1.0", 2_000_000_000_000_000_000)
+
+
+def gone_host(event: Any) -> Any:
+    """An edit of sealed_run.Shape: the run's host had a boot that no other run was made on."""
+    clock = getattr(event, "clock", None)
+    return event if clock is None else replace(event, clock=replace(clock, host_boot="gone"))
+
+
+def cut_short(
+    directory: Path,
+    whole_boots: int = 2,
+    plan: Plan | None = None,
+    shape: sealed_run.Shape | None = None,
+) -> RunDirectory:
+    """A run that came home in the boot after `whole_boots` planned ones, healthy, unmeasured."""
+    shape = replace(shape or sealed_run.Shape(edit=gone_host), seal=False)
+    run = sealed_run.make_run(directory, plan or sealed_run.small_plan(), shape)
+    kept, begun = [], 0
+    for line in run.events.read_bytes().splitlines(keepends=True):
+        event = canonical.decode(line[:-1])
+        begun += event["type"] == "boot.started" and bool(event["value"]["planned"])
+        if begun > whole_boots and event["type"] == "boot.warmed":
+            break
+        kept.append(line)
+    run.events.write_bytes(b"".join(kept))
+    text = b"".join(kept)
+    for path in [*directory.glob("logs/*"), *directory.glob("metrics/*")]:
+        if path.relative_to(directory).as_posix().encode() not in text:
+            path.unlink()
+    return run
+
+
+def home_of(root: Path) -> Home:
+    """The project at `root`, its records in records/data."""
+    return Home(root, root / ".kit", root / "records" / "data", root / "build")
+
+
+def closed(run: RunDirectory) -> Closed:
+    """The run closed, as `kit close` does it, in the project that it stands in."""
+    return close_run(home_of(run.path.parents[2]), run, REASON)
