@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -57,7 +57,9 @@ def fault_proxy(behind: str, rule: Rule) -> Iterator[FaultProxy]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            headers = {k.lower(): v for k, v in self.headers.items()}
+            # A daemon sends one Accept for each type; RFC 9110, 5.3: the same as one list.
+            names = {name.lower() for name in self.headers}
+            headers = {name: ", ".join(self.headers.get_all(name) or ()) for name in names}
             headers.pop("host")
             asked = Asked(
                 self.path, headers, lambda: httpx.get(f"{behind}{self.path}", headers=headers)
@@ -74,7 +76,8 @@ def fault_proxy(behind: str, rule: Rule) -> Iterator[FaultProxy]:
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(fault.body)))
             self.end_headers()
-            self.wfile.write(fault.body[: fault.cut_to])
+            with suppress(ConnectionError):  # whoever asked has seen enough
+                self.wfile.write(fault.body[: fault.cut_to])
             if fault.cut_to is not None:
                 self.close_connection = True
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -18,6 +17,7 @@ from docker.errors import APIError, DockerException
 
 from kit.docker.choice import DockerChoice
 from kit.docker.progress import PullProgress, last_line, printed
+from kit.docker.pull_words import is_final, is_other_bytes, remedy
 from kit.home import Home
 from kit.hosts.host import NOT_FOUND, Host
 from kit.registry import backoff, credentials
@@ -27,21 +27,6 @@ from records.errors import DockerError, ImageMismatchError
 Say = Callable[[str], None]
 DEFAULT_SOCKET = "/var/run/docker.sock"
 _POLL_S = 0.5
-# The daemon's words, by Go's net, crypto/tls and net/http, for what waiting does not change; of a
-# refused connection only one to a registry: a daemon that is restarted refuses, too.
-_UNREACHABLE = (
-    r"lookup \S+.*: (no such host|.*name resolution|server misbehaving)",
-    r"dial tcp \S+ connect: (connection refused|network is unreachable|no route to host)",
-    r"x509: |server gave http response to https client",
-)
-_FINAL = (
-    "not found",
-    "manifest unknown",
-    "denied",
-    "unauthorized",
-    "no space left",
-    "no basic auth",
-)
 
 
 def socket_path(environ: Mapping[str, str]) -> str:
@@ -128,7 +113,10 @@ def _pull_here(choice: DockerChoice, say: Say) -> None:
 
 
 def _until_pulled(choice: DockerChoice, once: Callable[[], str], say: Say) -> None:
-    """Attempts, each of which tells what stood in its way. DockerError after the last."""
+    """Attempts, each of which tells what stood in its way.
+
+    DockerError after the last; ImageMismatchError: other bytes under the digest.
+    """
     for attempt in range(1, backoff.ATTEMPTS + 1):
         problem = once()
         if not problem:
@@ -138,17 +126,13 @@ def _until_pulled(choice: DockerChoice, once: Callable[[], str], say: Say) -> No
         seconds = backoff.FIRST_S * (1 << (attempt - 1))
         say(f"  {problem}; going on in {seconds:g} s")
         time.sleep(seconds)
-    raise DockerError(f"pulling {choice.reference}: {problem}", _remedy(problem))
-
-
-def is_final(problem: str) -> bool:
-    """Whether the same pull again within seconds would end alike."""
-    text = problem.lower()
-    return any(word in text for word in _FINAL) or _is_unreachable(text)
-
-
-def _is_unreachable(text: str) -> bool:
-    return any(re.search(pattern, text) for pattern in _UNREACHABLE)
+    message = f"pulling {choice.reference}: {problem}"
+    if is_other_bytes(problem):
+        name = choice.reference.registry
+        raise ImageMismatchError(
+            message, f"do not use {name}: it serves other bytes than were asked for"
+        )
+    raise DockerError(message, remedy(problem))
 
 
 def _messages(choice: DockerChoice) -> Iterator[dict[str, Any]]:
@@ -173,16 +157,3 @@ def _messages(choice: DockerChoice) -> Iterator[dict[str, Any]]:
         yield {"error": str(error.explanation or error)}
     except DockerException as error:
         raise DockerError(f"the Docker daemon does not answer: {error}", "kit doctor") from error
-
-
-def _remedy(problem: str) -> str:
-    text = problem.lower()
-    if "no space left" in text:
-        return "free space under DockerRootDir (docker system df), or rent a larger disk"
-    if "toomanyrequests" in text or "429" in text:
-        return "docker login, or another registry with the same digest: --mirror HOST"
-    if "unauthorized" in text or "denied" in text or "no basic auth" in text:
-        return f"docker login, or set {credentials.USER} and {credentials.PASSWORD}"
-    if _is_unreachable(text):
-        return "check the host's network and the daemon's proxy (docker info); or: --mirror HOST"
-    return "start the same command again: layers that are there are kept; or: --mirror HOST"

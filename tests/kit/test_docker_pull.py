@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kit.docker.pull import is_final
+from kit.docker.pull_words import is_final, remedy
 
 # Docker 20.10 and 28, as they print it.
 REFUSED = (
@@ -48,3 +48,15 @@ def test_no_second_attempt_where_it_would_end_alike(problem: str) -> None:
 @pytest.mark.parametrize("problem", MAY_PASS)
 def test_another_attempt_where_it_may_help(problem: str) -> None:
     assert not is_final(problem)
+
+
+@pytest.mark.parametrize("problem", [*REFUSED, *MAY_PASS])
+def test_each_has_a_remedy(problem: str) -> None:
+    assert remedy(problem)
+
+
+def test_digits_of_a_digest_are_no_status() -> None:
+    digest = f"sha256:{'4290' * 16}"
+    assert "docker login" not in remedy(f"manifest for a.example/b@{digest} not found")
+    assert "docker login" in remedy('error parsing HTTP 429 response body: unexpected end: ""')
+    assert "docker login" in remedy("toomanyrequests: You have reached your pull rate limit.")
