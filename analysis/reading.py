@@ -150,7 +150,10 @@ class Boot:
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """One execution of a plan, as its verified records tell it. `host_id`: where it began."""
+    """One execution of a plan, as its verified records tell it. `host_id`: where it began.
+
+    `directory`: where its other files are, which only the digests in its events vouch for.
+    """
 
     started: schema.RunStarted
     sealed: bool
@@ -163,6 +166,7 @@ class Run:
     repaired: list[schema.JournalRepaired] = field(default_factory=list)
     boots: list[Boot] = field(default_factory=list)
     ended: schema.RunEnded | None = None
+    directory: RunDirectory | None = None
 
     @property
     def run_id(self) -> str:
@@ -191,7 +195,7 @@ def read_run(directory: RunDirectory, store: Store | None = None) -> Run:
             if envelope is None or not isinstance(envelope.event, schema.RunStarted):
                 raise FormatError(f"{directory.events}:1: the first event is not run.started")
             _require_one_name(directory, envelope.event.run_id)
-            run = Run(envelope.event, directory.is_sealed)
+            run = Run(envelope.event, directory.is_sealed, directory=directory)
             reader = _Reader(run, store)
         elif envelope is not None:
             reader.see(envelope.event, envelope.t_ns)

@@ -27,6 +27,8 @@ from analysis.measure_tables import (
 from analysis.metrics import run_metrics
 from analysis.peer_table import peer_table
 from analysis.reading import Run
+from analysis.server_clock import window_clocks
+from analysis.server_clock_table import server_clock_table
 from analysis.table import Table
 from analysis.texts import different_texts, texts_table
 
@@ -43,6 +45,7 @@ def study_tables(runs: Sequence[Run], notes: tuple[str, ...] = ()) -> list[Table
     require_one_kind(runs)
     ordered = sorted(runs, key=lambda run: run.run_id)
     metrics = [m for run in ordered for m in run_metrics(run)]
+    clocks = [clock for run in ordered for clock in window_clocks(run)]
     different = different_texts(ordered, metrics)
     tables = [
         decisions_table(ordered),
@@ -56,7 +59,8 @@ def study_tables(runs: Sequence[Run], notes: tuple[str, ...] = ()) -> list[Table
         *pace_table(ordered),
         void_table(ordered),
         definitions_table(ordered),
-        *peer_table(ordered),
+        server_clock_table(clocks),
+        *peer_table(ordered, clocks),
     ]
     mark = ""
     if ordered and ordered[0].started.synthetic:

@@ -29,6 +29,7 @@ FAMILIES = {
 TIMES = {
     "requests": "vllm:e2e_request_latency_seconds_count",
     "whole_s": "vllm:e2e_request_latency_seconds_sum",
+    "first_tokens": "vllm:time_to_first_token_seconds_count",
     "first_token_s": "vllm:time_to_first_token_seconds_sum",
 }
 # Pages are of some 100 kB; what unpacks to more is not one.

@@ -2,7 +2,8 @@
 
 Invariant: nothing of analysis/ is used, not even its reading of records, and no numpy: so that one
 mistake, or one altered function, does not stand on both sides. Source of the definitions: the table
-of README and the docstrings of analysis/; percentiles by Hyndman and Fan (1996), type 7.
+of README and the docstrings of analysis/; percentiles by Hyndman and Fan (1996), type 7. The kept
+/metrics pages, which the journal names by digest, are read by the audit's own reader.
 """
 
 from __future__ import annotations
@@ -17,8 +18,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from audit.counter_page import read_times
+
 _NS_PER_S, _NS_PER_MS, _NS_PER_US = 1e9, 1e6, 1e3
 _PPM_95 = 0.95
+# Quantity -> the server's count and sum (audit/counter_page.py), and the client's sum.
+_CLOCKS = {
+    "whole": ("requests", "whole_s", "whole_ns"),
+    "ttft.sent": ("first_tokens", "first_token_s", "first_ns"),
+}
 
 
 @dataclass(slots=True)
@@ -36,6 +44,14 @@ class Counted:
     answers: dict[int, set[str]] = field(default_factory=dict)
     # Of completed requests, ramp included: what an objective looks at; NaN where undefined.
     objectives: dict[str, array[float]] = field(default_factory=dict)
+    # Of all requests, as the server counts; `pages`: moment -> the page of /metrics kept then.
+    boot: str = ""
+    planned: int = 0
+    completed: int = 0
+    answered: int = 0
+    whole_ns: int = 0
+    first_ns: int = 0
+    pages: dict[str, Path] = field(default_factory=dict)
 
     @property
     def throughput(self) -> float:
@@ -50,6 +66,20 @@ class Counted:
     def p95(self, quantity: str) -> float:
         """p95 within the window, ms."""
         return percentile(self.per_request.get(quantity, array("d")), _PPM_95)
+
+    def over_server_ms(self, quantity: str) -> float:
+        """The client's mean of "whole" or "ttft.sent" minus the server's; NaN where its pages do
+        not count exactly these requests. FormatError: one of them is no page."""
+        counted, total, client_ns = _CLOCKS[quantity]
+        same = self.planned == self.completed == self.answered > 0
+        if not same or set(self.pages) != {"before", "after"}:
+            return math.nan
+        before, after = (read_times(self.pages[moment]) for moment in ("before", "after"))
+        if after.get(counted, math.nan) - before.get(counted, math.nan) != self.completed:
+            return math.nan
+        server_s = after.get(total, math.nan) - before.get(total, math.nan)
+        client_s = getattr(self, client_ns) / _NS_PER_S
+        return float((client_s - server_s) / self.completed * 1e3)
 
 
 @dataclass(slots=True)
@@ -107,6 +137,8 @@ def count_run(events: Path) -> RunCount:
                 one.wall_ns = value["report"]["wall_ns"]
                 one.drafts = value["counters"]["drafts"]
                 one.accepted = value["counters"]["accepted_tokens"]
+                one.boot, one.planned = value["boot"], value["report"]["planned"]
+                one.pages = {name.split(".")[-3]: events.parent / name for name in value["metrics"]}
                 open_windows.setdefault(value["boot"], []).append((one, bool(value["void"])))
             elif kind == "boot.ended" and value["boot"] in attempts:
                 planned, arm = attempts[value["boot"]]
@@ -122,8 +154,12 @@ def count_run(events: Path) -> RunCount:
 def _add(window: Counted, request: Mapping[str, Any]) -> None:
     chunks, tokens = request["chunk_ns"], sum(request["chunk_tokens"])
     window.tokens += tokens
+    window.completed += request["outcome"] == "completed"
     if request["outcome"] != "completed" or not chunks:
         return
+    window.answered += 1
+    window.whole_ns += request["end_ns"]
+    window.first_ns += chunks[0]
     gaps = [(b - a) / _NS_PER_MS for a, b in pairwise(chunks)]
     span, first = chunks[-1] - chunks[0], request["chunk_tokens"][0]
     times = {
@@ -159,9 +195,9 @@ def _over(span_ns: int, tokens: int) -> float:
 def value_of(claim_id: str, study: str, runs: Sequence[RunCount]) -> float | str | None:
     """What a claim of a study comes to; None for one whose words are not counted here."""
     words = claim_id.removeprefix(f"{study}.")
-    if words == claim_id:
-        return None
-    for count in (_conduct, _ranked, _measured):
+    if words == claim_id:  # of the plans for compute capability 9.0, by their common name
+        return _clocked(words.removeprefix("sm90."), runs)
+    for count in (_conduct, _ranked, _measured, _clocked):
         value = count(words, runs)
         if value is not None:
             return value
@@ -207,6 +243,41 @@ def _measured(words: str, runs: Sequence[RunCount]) -> float | None:
                 return _pair(quantity, of[one], of[two])
     found = of.get(who)
     return _single(quantity, found) if found else None
+
+
+def _clocked(words: str, runs: Sequence[RunCount]) -> float | None:
+    """over-server.<arm>.<kit or plain>.<quantity>; plain-client.<arm>.<quantity>.over-server."""
+    windows = {"kit": "c64", "plain": "c64-plain"}
+    what, _, rest = words.partition(".")
+    arm, _, rest = rest.partition(".")
+    if what == "over-server":
+        who, _, quantity = rest.partition(".")
+        found = _over_server(runs, arm, windows.get(who, ""), quantity)
+        return _median(found.values())
+    quantity, _, last = rest.rpartition(".")
+    if (what, last) != ("plain-client", "over-server"):
+        return None
+    kit, plain = (_over_server(runs, arm, window, quantity) for window in windows.values())
+    return _median([plain[boot] - kit[boot] for boot in plain if boot in kit])
+
+
+def _over_server(
+    runs: Sequence[RunCount], arm: str, window: str, quantity: str
+) -> dict[tuple[int, str], float]:
+    """By place of the run and boot."""
+    if quantity not in _CLOCKS:
+        return {}
+    return {
+        (place, one.boot): one.over_server_ms(quantity)
+        for place, run in enumerate(runs)
+        for one in _cell([run], arm, window)
+    }
+
+
+def _median(values: Iterable[float]) -> float | None:
+    """None of no values, or where one of them is not known."""
+    found = list(values)
+    return statistics.median(found) if found and not any(map(math.isnan, found)) else None
 
 
 def _arms(run: RunCount) -> set[str]:

@@ -86,7 +86,8 @@ def small_plan(blocks: int = 2, requests: int = 6) -> Plan:
 class Shape:
     """What a made run looks like. `edit` sees every event and may replace it, or drop it (None).
 
-    `blocks`: the share of the plan that it carries out, () for all.
+    `blocks`: the share of the plan that it carries out, () for all. `clocked`: the server's pages
+    hold its own times: each first token 1 ms, and each end 2 ms, sooner than the client's.
     """
 
     synthetic: bool = False
@@ -99,6 +100,7 @@ class Shape:
     harness: Digest = HARNESS
     host: str = "host-1"
     blocks: tuple[int, ...] = ()
+    clocked: bool = False
 
 
 def make_run(directory: Path, plan: Plan, shape: Shape = Shape()) -> RunDirectory:
@@ -336,6 +338,9 @@ class _Writer:
         pages = {"before": metrics_page(schema.Counters(*[0] * 7)), "after": metrics_page(counters)}
         if not drafted:
             pages["before"] = metrics_page(schema.Counters(-1, -1, -1, 0, 0, 0, 0))
+        if self._shape.clocked:
+            pages = {"before": pages["before"] + times_page([]),
+                     "after": pages["after"] + times_page(requests)}  # fmt: skip
         named = {f"metrics/{boot}.{window.id}.{at}.prom.gz": page for at, page in pages.items()}
         self._put(
             schema.WindowEnded(
@@ -384,6 +389,30 @@ def metrics_page(counters: schema.Counters) -> bytes:
         f'# TYPE {name} counter\n{name}{{engine="0",model_name="m"}} {1000 + value}.0'
         for name, value in families.items()
         if value >= 0
+    ]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def times_page(requests: list[Request], more: int = 0) -> bytes:
+    """The histograms of a server's own times after these requests, on top of 10 of 1 s each.
+
+    `more`: requests of others.
+    """
+    first = [r.chunk_ns[0] - MS for r in requests]
+    whole = [r.end_ns - 2 * MS for r in requests]
+    span = [(r.chunk_ns[-1] - r.chunk_ns[0]) / (sum(r.chunk_tokens) - 1) for r in requests]
+    families = {
+        "vllm:time_to_first_token_seconds": first,
+        "vllm:e2e_request_latency_seconds": whole,
+        "vllm:request_time_per_output_token_seconds": span,
+    }
+    labels = 'engine="0",model_name="m"'
+    lines = [
+        f"# TYPE {name} histogram\n"
+        f'{name}_bucket{{{labels},le="+Inf"}} {10 + len(values) + more}.0\n'
+        f"{name}_count{{{labels}}} {10 + len(values) + more}.0\n"
+        f"{name}_sum{{{labels}}} {10 + sum(values) / 1e9!r}"
+        for name, values in families.items()
     ]
     return ("\n".join(lines) + "\n").encode()
 

@@ -112,6 +112,40 @@ def peer_excess_ms(quantity: str, arm: str, window: str, peer: str, reading: Rea
     return statistics.median(found)
 
 
+def over_server_ms(quantity: str, arm: str, window: str, reading: Reading) -> float:
+    """Median over boots of the client's mean minus that of the server's own clock, ms.
+
+    `quantity`: an id of `analysis.server_clock.QUANTITIES`; what lies between is told there.
+    """
+    return statistics.median(_over_server(quantity, arm, window, reading).values())
+
+
+def peer_over_server_ms(quantity: str, arm: str, window: str, peer: str, reading: Reading) -> float:
+    """Median over boots of the plain client's excess over the server's clock minus the kit's, ms.
+
+    What the engine did differently between the two windows is in both clocks, so not in it.
+    """
+    ours = _over_server(quantity, arm, window, reading)
+    theirs = _over_server(quantity, arm, peer, reading)
+    found = [theirs[boot] - ours[boot] for boot in theirs if boot in ours]
+    if not found:
+        raise ClaimError(f"arm {arm}: no boot has both window {window} and window {peer}")
+    return statistics.median(found)
+
+
+def _over_server(
+    quantity: str, arm: str, window: str, reading: Reading
+) -> dict[tuple[str, str], float]:
+    """By run and boot. ClaimError where one boot's pages do not tell."""
+    found = {}
+    for one in reading.clocks(arm, window):
+        means = one.means[quantity]
+        if means.over_server_ms is None:
+            raise ClaimError(f"boot {one.boot}, window {window}, {quantity}: {means.why}")
+        found[one.run_id, one.boot] = means.over_server_ms
+    return found
+
+
 def _goodput(windows: Sequence[WindowMetrics], quantity: str, threshold_ms: int) -> float:
     rates = [
         one.per_second

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from analysis.claiming.line_index import LineIndex, index_lines
 from analysis.metrics import WindowMetrics, peer_metrics, run_metrics
 from analysis.reading import Run, read_run
+from analysis.server_clock import WindowClock, window_clocks
 from records import schema
 from records.errors import ClaimError
 from records.plan import Plan, PlannedBoot
@@ -80,8 +81,8 @@ class BootRecord:
 class StudyRun:
     """What is kept of one verified run: metrics by window, all but its requests, line numbers.
 
-    `peers`: metrics of the windows that other clients than the kit's measured. `host_id`: where it
-    began; each boot has its own.
+    `peers`: metrics of the windows that other clients than the kit's measured; only where there are
+    such are there `clocks`. `host_id`: where it began; each boot has its own.
     """
 
     started: schema.RunStarted
@@ -94,6 +95,7 @@ class StudyRun:
     hosts: tuple[schema.HostObserved, ...]
     lines: LineIndex
     peers: tuple[WindowMetrics, ...] = ()
+    clocks: tuple[WindowClock, ...] = ()
 
     @property
     def run_id(self) -> str:
@@ -118,6 +120,7 @@ def read_study_run(directory: RunDirectory) -> StudyRun:
 
 def study_run(run: Run, directory: RunDirectory) -> StudyRun:
     """What is kept of a run that was read already from this directory."""
+    peers = tuple(peer_metrics(run))
     return StudyRun(
         run.started,
         run.host_id,
@@ -128,7 +131,8 @@ def study_run(run: Run, directory: RunDirectory) -> StudyRun:
         tuple(run.models),
         tuple(run.hosts),
         index_lines(directory.events),
-        tuple(peer_metrics(run)),
+        peers,
+        tuple(window_clocks(run)) if peers else (),
     )
 
 
@@ -188,6 +192,20 @@ class Reading:
                     self._note(run, run.lines.windows.get((one.boot, peer), []))
         if not found:
             raise ClaimError(f"study {self._study}: arm {arm!r} has no usable window {peer!r}")
+        return tuple(found)
+
+    def clocks(self, arm: str, window: str) -> tuple[WindowClock, ...]:
+        """Both clocks of the usable windows of one arm, one a boot; of any client."""
+        found = []
+        for run in self._runs:
+            for one in run.clocks:
+                if (one.arm, one.window) == (arm, window):
+                    found.append(one)
+                    self._measured.add(WindowUse(run.run_id, one.boot, window, arm))
+                    self._note(run, run.lines.windows.get((one.boot, window), []))
+                    self._note(run, run.lines.boot(one.boot, *_MEASURED_BOOT_LINES))
+        if not found:
+            raise ClaimError(f"study {self._study}: arm {arm!r} has no usable window {window!r}")
         return tuple(found)
 
     def warmed(self, arm: str) -> tuple[schema.BootWarmed, ...]:

@@ -158,10 +158,30 @@ def _clients(prefix: str, study: str) -> Iterator[Claim]:
         for quantity, name in (("step-gap", "step gap"), ("ttft.sent", "TTFT from sending")):
             yield Claim(
                 f"{prefix}.plain-client.{arm}.{quantity}",
-                f"p95 {name} by a plain client minus that by the kit's on the same boots, arm "
-                f"{arm}, concurrency 64",
+                f"p95 {name} by a plain client minus that by the kit's on the same boots, what the "
+                f"engine did differently in the two windows included, arm {arm}, concurrency 64",
                 study,
                 partial(g.peer_excess_ms, quantity, arm, _AT, f"{_AT}-plain"),
+                "ms",
+                2,
+            )
+        for quantity, name in (("whole", "end-to-end time"), ("ttft.sent", "TTFT from sending")):
+            over = f"mean {name}, over the server's own clock"
+            where = f"arm {arm}, concurrency 64"
+            for window, who in ((_AT, "kit"), (f"{_AT}-plain", "plain")):
+                yield Claim(
+                    f"{prefix}.over-server.{arm}.{who}.{quantity}",
+                    f"{over}, by the {who} client, {where}",
+                    study,
+                    partial(g.over_server_ms, quantity, arm, window),
+                    "ms",
+                    2,
+                )
+            yield Claim(
+                f"{prefix}.plain-client.{arm}.{quantity}.over-server",
+                f"{over}: the plain client's minus the kit's on the same boots, {where}",
+                study,
+                partial(g.peer_over_server_ms, quantity, arm, _AT, f"{_AT}-plain"),
                 "ms",
                 2,
             )
@@ -204,6 +224,7 @@ _SPOKEN_OF = (
     "jit.draft.first",
     "jit.draft.last",
     "plain-client.draft.step-gap",
+    "plain-client.draft.whole.over-server",
 )
 _ALL = (
     *sm90_claims("sm90", _CONFOUNDS, _CONFOUNDS),

@@ -87,7 +87,7 @@ class SourceBook:
         return self._anchor(title or f"study {trace.study}", origins, runs)
 
     def _windows(self, run: StudyRun, row: Mapping[str, str]) -> Iterable[Origin]:
-        for one in run.metrics:
+        for one in (*run.metrics, *run.peers):
             if _is(row, arm=one.arm, window=one.window, boot=one.boot):
                 seqs = run.lines.windows.get((one.boot, one.window), [])
                 seqs = [*seqs, *run.lines.boot(one.boot, *_MEASURED_BOOT)]

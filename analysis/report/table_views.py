@@ -10,7 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from analysis import conduct_tables, measure_tables, study_tables, texts
+from analysis import (
+    conduct_tables,
+    measure_tables,
+    peer_table,
+    server_clock_table,
+    study_tables,
+    texts,
+)
 from analysis.claiming.claim import where_defined
 from analysis.report.model import Cell, Heading, TableView
 from analysis.table import MISSING, Column, Table
@@ -27,6 +34,8 @@ _FUNCTIONS: dict[str, Callable[..., object]] = {
     "calibration": conduct_tables.calibration_table,
     "void": conduct_tables.void_table,
     "definitions": measure_tables.definitions_table,
+    "server-clock": server_clock_table.server_clock_table,
+    "peer": peer_table.peer_table,
 }
 # Column -> the last word of the claim that prints the same number, by table.
 _CLAIMS: dict[str, dict[str, str]] = {

@@ -18,10 +18,12 @@ from analysis.claiming.reading import Reading, StudyRun, read_study_run
 from analysis.claiming.sm90 import SM90, sm90_claims
 from analysis.claims import claims_of
 from analysis.reading import read_run
+from analysis.server_clock import Means
 from analysis.tables import study_tables
 from audit.checks import basis
 from kit.planning.plan_file import load_plan
 from records import schema
+from records.errors import ClaimError
 from records.plan import Plan
 from records.run_directory import RunDirectory
 from tests.sealed_run import Shape, decisions, make_run
@@ -104,7 +106,7 @@ def facts(arm: str, factors: dict[str, str], drafts: bool) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def confounds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Path]:
     plan = short("sm90-confounds")
-    shape = Shape(synthetic=True, edit=as_expected(plan))
+    shape = Shape(synthetic=True, edit=as_expected(plan), clocked=True)
     run = make_run(tmp_path_factory.mktemp("data") / "run-1", plan, shape)
     return plan, run.path
 
@@ -181,8 +183,42 @@ def test_a_plain_client_is_set_against_the_kits_on_the_same_boots_and_enters_not
     tables = {table.name: table for table in study_tables([read_run(RunDirectory(path))])}
     assert {row[0] for row in tables["peer"].rows} == {arm.id for arm in plan.arms}
     for name, table in tables.items():
-        if name != "peer":
+        if name not in ("peer", "server-clock"):
             assert not any("c64-plain" in row for row in table.rows), name
+
+
+def test_against_the_servers_clock_the_clients_differ_by_what_the_plain_one_adds(read):
+    """The server's times lie 1 and 2 ms below the kit's; the plain client is 2 ms a chunk late."""
+    claims = {c.id: c for c in sm90_claims("s", "s", "sm90-confounds")}
+
+    def value(id_: str) -> Any:
+        return evaluate(claims[f"s.{id_}"], Reading("s", (read,))).value
+
+    chunks = 16  # an arm without drafts: a token a chunk
+    assert value("over-server.none.kit.whole") == pytest.approx(2)
+    assert value("over-server.none.kit.ttft.sent") == pytest.approx(1)
+    assert value("over-server.none.plain.whole") == pytest.approx(2 + 2 * chunks)
+    assert value("plain-client.none.whole.over-server") == pytest.approx(2 * chunks)
+    assert value("plain-client.none.ttft.sent.over-server") == pytest.approx(2)
+    named = value_of("sm90.plain-client.draft.whole.over-server", read)
+    assert named == pytest.approx(value("plain-client.draft.whole.over-server"))
+
+
+def test_a_claim_on_the_servers_clock_names_both_windows_and_their_lines(read):
+    (claim,) = [c for c in SM90 if c.id == "sm90.plain-client.draft.whole.over-server"]
+    found = evaluate(claim, Reading("study", (read,)))
+    assert {use.window for use in found.measured} == {"c64", "c64-plain"}
+    assert found.lines
+
+
+def test_without_a_clock_in_one_boot_nothing_is_claimed(read):
+    (claim,) = [c for c in SM90 if c.id == "sm90.plain-client.draft.whole.over-server"]
+    none = Means(why="no page from after it")
+    first = next(c for c in read.clocks if (c.arm, c.window) == ("draft", "c64-plain"))
+    spoilt = replace(first, means={**first.means, "whole": none})
+    clocks = tuple(spoilt if c is first else c for c in read.clocks)
+    with pytest.raises(ClaimError, match="no page from after it"):
+        evaluate(claim, Reading("study", (replace(read, clocks=clocks),)))
 
 
 def test_boots_are_planned_by_the_blocks_of_an_arm(confounds):

@@ -69,7 +69,7 @@ def test_one_directory_a_run_and_one_a_pool(data, tmp_path):
     write_tables(data, tmp_path / "out")
     made = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert made == ["pooled-test-plan-from-run-1", "run-1", "run-2", "run-3"]
-    assert len(list((tmp_path / "out" / "run-1").iterdir())) == 10 * 3
+    assert len(list((tmp_path / "out" / "run-1").iterdir())) == 11 * 3
 
 
 def test_tables_of_a_run_do_not_depend_on_other_runs(data, tmp_path):
