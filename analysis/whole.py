@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -78,7 +79,9 @@ def require_place(out: Path, *, directory: bool, option: str = "--out") -> None:
             kinds = ("a directory", "a file") if where.is_dir() else ("a file", "a directory")
             raise ExportError(
                 f"{where} is {kinds[0]}, not {kinds[1]}",
-                f"name {kinds[1]} with {option}" if option else f"move it away: ls -ld {where}",
+                f"name {kinds[1]} with {option}"
+                if option
+                else f"move it away: ls -ld {shlex.quote(str(where))}",
             )
         with _stage(where / STAGE_NAME if where.is_dir() else scratch_of(where), where):
             pass
@@ -192,7 +195,7 @@ def _told(out: Path, option: str = "--out") -> Iterator[None]:
         there = _nearest(Path(named))
         raise ExportError(
             f"{out} cannot be written: {there}: {error.strerror}",
-            f"see what is in the way (ls -ld {there}){elsewhere}",
+            f"see what is in the way (ls -ld {shlex.quote(str(there))}){elsewhere}",
         ) from error
 
 

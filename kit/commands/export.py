@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import click
 
 from analysis.frames import require_one_kind
-from analysis.reading import Run, sealed_runs
+from analysis.reading import Run
 from analysis.streaming.large_run import read_run_in_batches
 from analysis.whole import require_place, whole_directory, write_whole
+from kit.commands.named_runs import sealed_here
 from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import find_records, home, json_option
@@ -215,9 +216,8 @@ def _read(here: Home, names: tuple[str, ...]) -> _Runs:
 
 
 def _measured(here: Home) -> _Runs:
-    runs = [
-        one for one in _all_read(here, list(sealed_runs(here.data))) if not one[1].started.synthetic
-    ]
+    read = _all_read(here, list(sealed_here(here).values()))
+    runs = [one for one in read if not one[1].started.synthetic]
     if not runs:
         raise UnknownRunError(f"no sealed run in {here.data}", remedy="kit reproduce makes one")
     return runs

@@ -7,6 +7,7 @@ an error, not a choice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from analysis.claiming.reading import StudyRun, study_run
@@ -16,6 +17,7 @@ from kit.home import Home
 from kit.options import find_records
 from records.errors import ForeignDirectoryError, UnknownRunError
 from records.run_directory import RunDirectory, runs_in
+from records.seal import SEAL_NAME
 
 Runs = dict[str, RunDirectory]
 
@@ -39,8 +41,17 @@ def analyzable(here: Home, names: Iterable[str]) -> Iterator[RunDirectory]:
 
 
 def sealed_here(here: Home) -> Runs:
-    """Every sealed run of the records, by id, from old to new."""
-    return {run.path.name: run for run in runs_in(here.data) if run.is_sealed}
+    """Every sealed run of the records, by id, from old to new.
+
+    OSError: one cannot be looked into, so that it is not known whether it is sealed.
+    """
+    found = {}
+    for run in runs_in(here.data):
+        with suppress(FileNotFoundError):
+            (run.path / SEAL_NAME).lstat()
+        if run.is_sealed:
+            found[run.path.name] = run
+    return found
 
 
 def without(runs: Runs, others: Runs) -> Runs:

@@ -73,6 +73,8 @@ def command(names: tuple[str, ...], out: Path | None, show: bool, as_json: bool)
         verdicts = published_verdicts(tuple(studied.values()), published)
     with heartbeat(say, "drawing"):
         figures, note = _figures(runs)
+    if note:
+        say(f"warning: {note}")
     report = build(
         Material(
             runs,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,8 +15,10 @@ import kit.commands.export
 from audit.leaks import leaks
 from kit.home import Home
 from kit.main import main
-from records.errors import ExportError
+from records.errors import ExportError, HostUnfitError
 
+# Root may look into anything, but for what makes it do so.
+_BOUND = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
 REAL = "20261130T115921Z-smoke-cpu-5d0eba"
 
 
@@ -113,3 +118,15 @@ def test_of_an_open_run_it_is_said_that_it_may_grow(data, tmp_path, capsys):
     assert json.loads((tmp_path / "x" / "about.json").read_text())["runs"][0]["seal"] is None
     assert main(["export", "csv", "run-1", "--out", str(tmp_path / "x")]) == 0
     assert "warning" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [("export", "zenodo", "--out", "z"), ("report", "--out", "r")])
+def test_a_run_that_cannot_be_looked_into_is_not_left_out_in_silence(data, tmp_path, words):
+    """In a process that, as any but root's, is held to the rights of files."""
+    (data / "run-1").chmod(0)
+    argv = [*_BOUND, sys.executable, "-m", "kit.main", *words[:-1], str(tmp_path / words[-1])]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    (data / "run-1").chmod(0o755)
+    assert done.returncode == HostUnfitError.exit_code, done.stderr
+    assert f"{data / 'run-1' / 'seal.json'}: Permission denied" in done.stderr
+    assert not (tmp_path / words[-1]).exists()
