@@ -176,6 +176,7 @@ def host_programs(place: Path) -> None:
     answers = {
         "nvidia-smi": f"""case "$*" in
 -q) cat {ROOT}/tests/fixtures/nvidia-smi/h200-580.159-q.txt ;;
+*compute_cap,memory.total*) echo 9.0, 143771 ;;
 *compute_cap*) echo 9.0 ;;
 *compute-apps*) [ ! -e {place}/busy ] || echo 4242, 131000 ;;
 esac

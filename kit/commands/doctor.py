@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kit.doctor.examine import choose_runtime, examine, fit, unfit
-from kit.doctor.needs import needs_of
+from kit.doctor.needs import needs_of, on_host
 from kit.doctor.topic import DOCKER, FAIL, PASS, WARN, WHEELS, Verdict
 from kit.engine import setup as engine_setup
 from kit.home import Home
@@ -66,6 +66,7 @@ def command(
     host = open_host(here, host_name, accept_new=accept_new)
     say(f"{host.name}: looking for what plan {plan.id} needs")
     there = host.home(here).path
+    needs = on_host(needs, host, host.home(here))
     keys = _host_keys(here, host)
     verdicts = (*(_key_verdict(pin) for pin in keys), *examine(host, there, needs))
     if needs.runtime != DOCKER:

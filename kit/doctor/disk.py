@@ -88,7 +88,8 @@ def _home(seen: Seen, needs: Needs) -> Verdict:
 def _home_bytes(needs: Needs) -> int:
     whole = needs.requirements.disk_mib << 20
     want = needs.models_bytes + _SPARE_BYTES if needs.runtime == DOCKER else whole
-    return min(want, whole)  # a small plan says itself how little it needs
+    # A small plan says itself how little it needs.
+    return max(0, min(want, whole) - needs.present_bytes)
 
 
 def mount(text: str) -> str:

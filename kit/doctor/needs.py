@@ -9,6 +9,7 @@ from kit.docker.choice import DockerChoice
 from kit.doctor.topic import DOCKER, WHEELS, Needs
 from kit.engine.models import read_model_lock
 from kit.home import Home
+from kit.hosts.host import Host
 from kit.image_lock import LOCK_NAME, read_image_lock
 from records.image_digests import PLATFORM
 from records.plan import Plan
@@ -48,6 +49,12 @@ def needs_in_image(home: Home, plan: Plan, choice: DockerChoice) -> Needs:
     reference, python = str(choice.reference), choice.image.python
     models = models_bytes(home, plan)
     return Needs(plan.requirements, DOCKER, layers, cuda, models, reference, python)
+
+
+def on_host(needs: Needs, host: Host, there: Home) -> Needs:
+    """The needs, less what of engine and models the host has already."""
+    of_plan = (there.models,) if needs.runtime == DOCKER else (there.engine, there.models)
+    return replace(needs, present_bytes=host.used_mib(of_plan) << 20)
 
 
 def models_bytes(home: Home, plan: Plan) -> int:

@@ -34,7 +34,7 @@ class Needs:
     """What is to run there. `layers_bytes` and `requires_cuda` are the image's, 0 and "" without.
 
     `runtime`: "docker", "wheels", or "" where the host decides. `image`: by digest, "" without;
-    `python`: the interpreter in it.
+    `python`: the interpreter in it. `present_bytes`: what of engine and models is there already.
     """
 
     requirements: Requirements
@@ -44,6 +44,7 @@ class Needs:
     models_bytes: int = 0
     image: str = ""
     python: str = "python3"
+    present_bytes: int = 0
 
     @property
     def gpu(self) -> bool:

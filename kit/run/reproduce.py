@@ -15,7 +15,7 @@ from kit.docker.choice import DockerChoice
 from kit.docker.setup import bring_container, set_up_engine, set_up_models
 from kit.docker.verify import is_running
 from kit.doctor.examine import require_sound
-from kit.doctor.needs import needs_in_image
+from kit.doctor.needs import needs_in_image, needs_of, on_host
 from kit.doctor.topic import DOCKER, WHEELS
 from kit.engine import setup as engine_setup
 from kit.engine.setup import EngineSetup
@@ -221,7 +221,8 @@ def _require_fit(
         # A container that outlived its keeper goes on; what is on the GPU now is its own.
         if run_id and is_running(host, run_id):
             return
-        require_sound(host, there.path, plan, needs_in_image(home, plan, docker))
+        needs = needs_in_image(home, plan, docker)
+        require_sound(host, there.path, plan, on_host(needs, host, there))
         return
     preflight.require_fit(
         engine_setup.with_what_is_brought(host, plan, host.probe(there.path)),
@@ -229,6 +230,10 @@ def _require_fit(
         engine_setup.needs(plan),
         host.used_mib((there.engine, there.models)),
     )
+    needs = needs_of(home, plan, WHEELS)
+    if needs.gpu and not run_id:
+        # Begun again, it ends by itself what its harness may have left on the GPU.
+        require_sound(host, there.path, plan, on_host(needs, host, there))
 
 
 def bring_home(home: Home, host: Host, job: Job, say: Say) -> Fetched:
