@@ -94,17 +94,19 @@ class Slurm:
         return dict(line.split() for line in lines)
 
     def stop(self) -> None:
-        """End everything that was started, nodes first."""
-        for node in [n for n in self.nodes if n in self.processes]:
-            self.kill_node(node)
-        for process in reversed(self.processes.values()):
-            process.terminate()
-            try:
-                process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        self.processes.clear()
+        """End everything that was started, nodes first; also where the controller died before."""
+        try:
+            for node in [n for n in self.nodes if n in self.processes]:
+                self.kill_node(node)
+        finally:
+            for process in reversed(self.processes.values()):
+                process.terminate()
+                try:
+                    process.wait(timeout=10)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+            self.processes.clear()
 
     def _steps(self, node: str) -> list[int]:
         """The slurmstepd processes of a node's jobs; they have left slurmd's tree."""
