@@ -9,6 +9,7 @@ from analysis.claiming.documents import citations, documents
 from analysis.claiming.evaluation import evaluate_project
 from analysis.claiming.tex import CLAIMS_TEX, claims_tex
 from analysis.published import load_published
+from analysis.whole import write_whole
 from kit.options import home, json_option
 from kit.output import print_json, print_table, say
 from records.errors import ClaimError
@@ -33,8 +34,7 @@ def command(part: str, tex: bool, unused: bool, as_json: bool) -> None:
     found = evaluate_project(here.root, here.data)
     if tex:
         path = here.root / CLAIMS_TEX
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(claims_tex(found.values, load_published(here.root)))
+        write_whole(path, claims_tex(found.values, load_published(here.root)), "")
         say(f"written: {path}")
         return
     cited = {c.id for d in documents(here.root) for c in citations(d) if c.scheme == "claim"}
