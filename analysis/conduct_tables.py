@@ -115,8 +115,9 @@ def void_table(runs: Sequence[Run]) -> Table:
     rows = []
     for run in runs:
         for boot in run.boots:
-            if boot.ended is not None and boot.outcome != "completed":
-                cause = f"{boot.outcome}: {boot.ended.cause}"
+            unused = boot.outcome != "completed" or boot.cut_off
+            if (boot.ended is not None or boot.gone) and unused:
+                cause = f"{boot.outcome}: {boot.cause}"
                 rows.append((run.run_id, boot.started.boot, boot.started.arm, MISSING, cause))
             for window in boot.windows:
                 rows += [

@@ -112,6 +112,8 @@ class Boot:
 
     `ended_ns`: CLOCK_MONOTONIC of the line that tells its end, 0 without one. `host_id`: the host
     that was last observed before it began; a run that was queued again may go on at another.
+    `gone`: it was under way when its host went for good. `cut_off`: of a block that a run which was
+    closed so did not carry out.
     """
 
     started: schema.BootStarted
@@ -123,27 +125,41 @@ class Boot:
     windows: list[MeasuredWindow] = field(default_factory=list)
     ended_ns: int = 0
     host_id: str = ""
+    gone: bool = False
+    cut_off: bool = False
 
     @property
     def outcome(self) -> str:
         """completed, failed, interrupted, or "open" where no end was recorded."""
-        return "open" if self.ended is None else self.ended.outcome
+        if self.ended is None:
+            return "interrupted" if self.gone else "open"
+        return self.ended.outcome
+
+    @property
+    def cause(self) -> str:
+        """Why it did not complete, or does not count though it did; "" where it counts."""
+        if self.ended is None:
+            return "its host went away for good" if self.gone else "no end"
+        if self.cut_off and self.outcome == "completed":
+            return "its block was cut off: the host went away for good"
+        return self.ended.cause
 
     @property
     def usable_windows(self) -> list[MeasuredWindow]:
         """What metrics may use: the windows of a completed planned boot that nothing voids.
 
         A boot that failed or was interrupted is no replicate: its windows did not run under the
-        same history as those of its siblings.
+        same history as those of its siblings. One of a block that was cut off as the host went
+        away is none either: the block is the unit that was randomised.
         """
-        if self.planned is None or self.outcome != "completed":
+        if self.planned is None or self.outcome != "completed" or self.cut_off:
             return []
         return [w for w in self.windows if not w.void and not w.window.by_peer]
 
     @property
     def peer_windows(self) -> list[MeasuredWindow]:
         """What other clients measured on this boot; for the comparison of clients alone."""
-        if self.planned is None or self.outcome != "completed":
+        if self.planned is None or self.outcome != "completed" or self.cut_off:
             return []
         return [w for w in self.windows if not w.void and w.window.by_peer]
 
@@ -166,6 +182,7 @@ class Run:
     repaired: list[schema.JournalRepaired] = field(default_factory=list)
     boots: list[Boot] = field(default_factory=list)
     ended: schema.RunEnded | None = None
+    closed: schema.RunClosed | None = None
     directory: RunDirectory | None = None
 
     @property
@@ -296,6 +313,23 @@ class _Reader:
             run.repaired.append(event)
         elif isinstance(event, schema.RunEnded):
             run.ended = event
+        elif isinstance(event, schema.RunClosed):
+            run.closed = event
+            self._close(event)
+
+    def _close(self, event: schema.RunClosed) -> None:
+        """The boot that was under way was interrupted; blocks that it left open are cut off."""
+        last: dict[str, str] = {}
+        for boot in self._run.boots:
+            boot.gone = boot.ended is None and boot.started.boot == event.interrupted
+            last[boot.started.planned] = boot.outcome
+        cut = {
+            planned.block
+            for planned in self._planned.values()
+            if last.get(planned.id) not in ("completed", "failed")
+        }
+        for boot in self._run.boots:
+            boot.cut_off = boot.planned is not None and boot.planned.block in cut
 
     def requests(self, value: dict[str, Any]) -> None:
         """Take one batch of requests into the window that is open."""

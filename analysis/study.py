@@ -18,6 +18,8 @@ The rules, per stratum:
    parts are not put together from several hosts.
 6. A run that was queued again may go on at another host, and each of its blocks belongs to the host
    of its boots. A block whose last attempts were made on several hosts never counts.
+7. Of a run that was closed, its host being gone, only the blocks that it carried out count. One
+   that it left open never does, not even where no run carried it out: who closes chooses nothing.
 """
 
 from __future__ import annotations
@@ -63,6 +65,8 @@ class Carried(Protocol):
     def engines(self) -> Sequence[schema.EngineBound]: ...
     @property
     def boots(self) -> Sequence[Attempt]: ...
+    @property
+    def closed(self) -> schema.RunClosed | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ class Execution:
 
     `host`: that of the last attempts, the run's own where none was begun; several, in order of id,
     with "and" between. `begun_ns`: CLOCK_REALTIME of the first attempt, 0 where none was begun.
-    `why`: COUNTS, or why it does not. `moved`: several hosts share it.
+    `why`: COUNTS, or why it does not. `moved`: several hosts share it. `gone`: the run was closed.
     """
 
     run: str
@@ -82,6 +86,7 @@ class Execution:
     begun_ns: int
     why: str = ""
     moved: bool = False
+    gone: bool = False
 
     @property
     def counts(self) -> bool:
@@ -114,6 +119,22 @@ class StudyStratum:
     def hosts(self) -> tuple[str, ...]:
         """The hosts with an execution that counts, in order of id."""
         return tuple(sorted({one.host for one in self.executions if one.counts}))
+
+    @property
+    def told(self) -> str:
+        """The stratum in words, and which of the runs that count were closed."""
+        return f"{self.stratum}{closed_note(self.closed)}"
+
+    @property
+    def closed(self) -> tuple[str, ...]:
+        """The runs that count and were closed, their hosts being gone."""
+        return tuple(run.run_id for run in self.runs if run.closed is not None)
+
+
+def closed_note(runs: Iterable[str]) -> str:
+    """What is said wherever something rests on runs that were closed; "" for none."""
+    named = ", ".join(sorted(runs))
+    return f"; {schema.RunClosed.WORD}: {named}" if named else ""
 
 
 def outcomes(study: StudyStratum) -> dict[PlannedBoot, tuple[str, tuple[Execution, ...]]]:
@@ -199,6 +220,7 @@ def _executions(run: Carried) -> Iterator[Execution]:
             boots,
             min(begun, default=0),
             moved=len(hosts) > 1,
+            gone=run.closed is not None,
         )
 
 
@@ -207,7 +229,7 @@ def _judged(executions: Sequence[Execution]) -> Iterator[Execution]:
     order = sorted(executions, key=lambda one: (one.begun_ns, one.run))
     whole = [one for one in order if one.carried_out]
     first_share = next((one for one in whole if one.shared), None)
-    fullest = max(order, key=lambda one: -1 if one.moved else one.completed)
+    fullest = max(order, key=lambda one: -1 if one.moved or one.gone else one.completed)
     for one in order:
         if one.moved:
             why = f"moved on the way: its boots are of hosts {one.host}"
@@ -219,6 +241,8 @@ def _judged(executions: Sequence[Execution]) -> Iterator[Execution]:
             why = f"cut off: run {whole[0].run} carried it out"
         elif one.completed == 0:
             why = "cut off before a boot completed" if one.begun_ns else "not begun"
+        elif one.gone:
+            why = "cut off: its host went away for good"
         elif one is fullest:
             why = COUNTS
         else:

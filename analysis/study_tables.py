@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from analysis.claiming.reading import StudyRun
 from analysis.publish import Study
-from analysis.study import Execution, StudyStratum, merge, outcome_of, outcomes
+from analysis.study import Execution, StudyStratum, closed_note, merge, outcome_of, outcomes
 from analysis.study_hosts import Effects, host_effects, host_means
 from analysis.table import MISSING, Column, Table, number, words
 
@@ -223,7 +223,8 @@ def _told(study: StudyStratum) -> str:
     counts = ", ".join(f"{ended.count(name)} {name}" for name in ("completed", "failed", "missing"))
     again = sum(not one.counts for one in study.executions)
     return (
-        f"{study.stratum}; engine {study.stratum.binding}; plan {study.stratum.plan_digest}; "
+        f"{study.stratum}{closed_note({one.run for one in study.executions if one.gone})}; "
+        f"engine {study.stratum.binding}; plan {study.stratum.plan_digest}; "
         f"harness {study.stratum.harness}; {len(study.hosts)} hosts; of {len(ended)} planned boots "
         f"{counts}; {again} executions of a block do not count."
     )

@@ -6,7 +6,7 @@ windows and boots that did not complete are counted in `boots`, never in a metri
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from analysis.conduct_tables import (
@@ -31,6 +31,8 @@ from analysis.server_clock import window_clocks
 from analysis.server_clock_table import server_clock_table
 from analysis.table import Table
 from analysis.texts import different_texts, texts_table
+from records.plan import boot_order
+from records.schema import RunClosed
 
 SYNTHETIC = (
     "SYNTHETIC: the engine was the reference server; these numbers say nothing of any engine."
@@ -44,6 +46,7 @@ def study_tables(runs: Sequence[Run], notes: tuple[str, ...] = ()) -> list[Table
     """
     require_one_kind(runs)
     ordered = sorted(runs, key=lambda run: run.run_id)
+    notes = (*closed_notes(ordered), *notes)
     metrics = [m for run in ordered for m in run_metrics(run)]
     clocks = [clock for run in ordered for clock in window_clocks(run)]
     different = different_texts(ordered, metrics)
@@ -73,3 +76,19 @@ def study_tables(runs: Sequence[Run], notes: tuple[str, ...] = ()) -> list[Table
 def _noted(table: Table, notes: tuple[str, ...]) -> Table:
     """The same with these below its own notes."""
     return replace(table, notes=(*table.notes, *notes))
+
+
+def closed_notes(runs: Iterable[Run]) -> tuple[str, ...]:
+    """What stands above every table over a run that was closed, its host being gone."""
+    return tuple(_closed_note(run, run.closed) for run in runs if run.closed is not None)
+
+
+def _closed_note(run: Run, event: RunClosed) -> str:
+    blocks = {boot.block for boot in boot_order(run.started.plan, run.started.blocks)}
+    begun = {boot.planned.block: boot.cut_off for boot in run.boots if boot.planned is not None}
+    used = sum(not cut_off for cut_off in begun.values())
+    bound = "bound before, not after" if event.not_bound_after else "bound before and after"
+    return (
+        f"Run {run.run_id} was {event.WORD} ({event.reason}); {bound} its boots; "
+        f"blocks carried out: {used} of {len(blocks)}, and no other is used."
+    )

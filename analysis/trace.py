@@ -21,6 +21,7 @@ from records.digest import Digest
 from records.errors import FormatError, UnknownRunError
 from records.run_directory import RunDirectory
 
+UNBOUND = "unbound"
 _LINE = re.compile(r"(.+?)(?:/events\.jsonl)?(?::([0-9]+))?")
 
 
@@ -29,7 +30,8 @@ class RunTrace:
     """What stands beneath the windows of one run: digests, binding, driver.
 
     `bound`: what else the binding names by one word (image, manifest, interpreter). `models`: the
-    digest over the lines `<file> <digest>` of each model, in order of file.
+    digest over the lines `<file> <digest>` of each model, in order of file. `closed`: that its host
+    was gone and why, in words; "" for a run that ended itself.
     """
 
     run: str
@@ -46,6 +48,7 @@ class RunTrace:
     host: str
     driver: str
     calibrated_p99_ns: dict[int, int]
+    closed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,7 @@ class ReverseTrace:
     line: int
     claims: dict[str, tuple[str, ...]]
     findings: tuple[str, ...]
+    closed: str = ""
 
 
 def trace(claim_id: str, evaluation: Evaluation, root: Path, data: Path) -> Trace:
@@ -127,7 +131,10 @@ def reverse(record: str, evaluation: Evaluation, root: Path, data: Path) -> Reve
         for id_, value in sorted(evaluation.values.items())
         if _rests(value, name, line)
     }
-    return ReverseTrace(name, str(seal), line, claims, _findings(root, seal) if not line else ())
+    event = directory.closed
+    closed = f"{event.WORD} ({event.reason})" if event else ""
+    found = _findings(root, seal) if not line else ()
+    return ReverseTrace(name, str(seal), line, claims, found, closed)
 
 
 def _rests(value: Value, run: str, line: int) -> bool:
@@ -191,16 +198,17 @@ def run_trace(run: StudyRun, data: Path) -> RunTrace:
         str(RunDirectory(data / run.run_id).seal_digest),
         str(run.started.plan_digest),
         str(run.started.harness_digest),
-        before.runtime if before else "unbound",
-        str(before.digest) if before else "unbound",
-        str(after.digest) if after else "unbound",
-        before.lock if before else "unbound",
-        str(before.lock_digest) if before else "unbound",
+        before.runtime if before else UNBOUND,
+        str(before.digest) if before else UNBOUND,
+        str(after.digest) if after else UNBOUND,
+        before.lock if before else UNBOUND,
+        str(before.lock_digest) if before else UNBOUND,
         {k: v for k, v in sorted((before.facts if before else {}).items()) if isinstance(v, str)},
         models,
         run.host_id,
         str(first.facts.get("driver", "absent")) if first else "unknown",
         {c.concurrency: c.error_p99_ns for c in run.calibrations},
+        f"{run.closed.WORD} ({run.closed.reason})" if run.closed else "",
     )
 
 

@@ -12,6 +12,7 @@ import json
 import math
 import statistics
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from audit.counter_page import read_times
+from records.decode import from_object
+from records.plan import Plan, boot_order
 
 _NS_PER_S, _NS_PER_MS, _NS_PER_US = 1e9, 1e6, 1e3
 _PPM_95 = 0.95
@@ -113,12 +116,15 @@ def count_run(events: Path) -> RunCount:
     open_windows: dict[str, list[tuple[Counted, bool]]] = {}
     begun: dict[tuple[str, str], Counted] = {}
     cycled: dict[str, int] = {}
+    voids: list[tuple[str, str]] = []
+    started: Any = {}
     with events.open("rb") as file:
         for line in file:
             event = json.loads(line)
             kind, value = event["type"], event["value"]
             if kind == "run.started":
                 cycled = {w["id"]: _cycled(w["prompts"]) for w in value["plan"]["windows"]}
+                started = value
             elif kind == "client.calibrated":
                 known = found.calibrated_ns.get(value["concurrency"], 0)
                 found.calibrated_ns[value["concurrency"]] = max(known, value["error_p99_ns"])
@@ -145,10 +151,24 @@ def count_run(events: Path) -> RunCount:
                 found.outcomes[planned] = (arm, value["outcome"])
                 for one, void in open_windows.pop(value["boot"], []):
                     if value["outcome"] == "completed" and void:
-                        found.void[arm] = found.void.get(arm, 0) + 1
+                        voids.append((planned, arm))
                     elif value["outcome"] == "completed":
                         found.windows.append(one)
+            elif kind == "run.closed":
+                cut = _cut_off(started, found.outcomes)
+                found.outcomes = {p: end for p, end in found.outcomes.items() if p not in cut}
+                found.windows = [w for w in found.windows if attempts[w.boot][0] not in cut]
+                voids = [(planned, arm) for planned, arm in voids if planned not in cut]
+    found.void = dict(Counter(arm for _, arm in voids))
     return found
+
+
+def _cut_off(started: Any, outcomes: Mapping[str, tuple[str, str]]) -> set[str]:
+    """Of a run whose host went away the planned boots of blocks that did not come to an end."""
+    boots = boot_order(from_object(Plan, started["plan"]), tuple(started.get("blocks", ())))
+    ends = ("completed", "failed")
+    cut = {one.block for one in boots if outcomes.get(one.id, ("", ""))[1] not in ends}
+    return {one.id for one in boots if one.block in cut}
 
 
 def _add(window: Counted, request: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ come only from completed boots and only where nothing voids them (analysis/readi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analysis.claiming.line_index import LineIndex, index_lines
 from analysis.metrics import WindowMetrics, peer_metrics, run_metrics
@@ -64,7 +64,7 @@ class Comparison:
 class BootRecord:
     """One attempt at a planned boot, without its requests. `windows`: id -> reasons to void it.
 
-    `host_id`: the host that it was made on.
+    `host_id`: the host that it was made on. `cut_off`: as in analysis/reading.py.
     """
 
     run: str
@@ -75,6 +75,7 @@ class BootRecord:
     windows: tuple[tuple[str, tuple[str, ...]], ...]
     warmed: schema.BootWarmed | None = None
     host_id: str = ""
+    cut_off: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,8 @@ class StudyRun:
     """What is kept of one verified run: metrics by window, all but its requests, line numbers.
 
     `peers`: metrics of the windows that other clients than the kit's measured; only where there are
-    such are there `clocks`. `host_id`: where it began; each boot has its own.
+    such are there `clocks`. `host_id`: where it began; each boot has its own. `closed`: how it was
+    closed, where its host went away for good.
     """
 
     started: schema.RunStarted
@@ -96,6 +98,7 @@ class StudyRun:
     lines: LineIndex
     peers: tuple[WindowMetrics, ...] = ()
     clocks: tuple[WindowClock, ...] = ()
+    closed: schema.RunClosed | None = None
 
     @property
     def run_id(self) -> str:
@@ -133,6 +136,7 @@ def study_run(run: Run, directory: RunDirectory) -> StudyRun:
         index_lines(directory.events),
         peers,
         tuple(window_clocks(run)) if peers else (),
+        closed=run.closed,
     )
 
 
@@ -149,6 +153,7 @@ def _boot_records(run: Run) -> Iterable[BootRecord]:
                 windows,
                 boot.warmed,
                 boot.host_id,
+                boot.cut_off,
             )
 
 
@@ -157,7 +162,11 @@ class Reading:
 
     def __init__(self, study: str, runs: tuple[StudyRun, ...]) -> None:
         self._study = study
-        self._runs = runs
+        # Blocks that were cut off as their host went away count nowhere (analysis/study.py).
+        self._runs = tuple(
+            replace(run, boots=tuple(boot for boot in run.boots if not boot.cut_off))
+            for run in runs
+        )
         self._measured: set[WindowUse] = set()
         self._lines: set[Line] = set()
         self._comparisons: list[Comparison] = []

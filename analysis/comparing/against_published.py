@@ -86,9 +86,7 @@ def _judged(case: _Case) -> Pending:
     except ClaimError as error:
         pending = Pending(_verdict(case.claim, "inconclusive", error.message))
     runs = tuple(run.run_id for run in case.study.runs)
-    verdict = replace(
-        pending.verdict, stratum=str(case.study.stratum), runs=runs, lines=reading.lines
-    )
+    verdict = replace(pending.verdict, stratum=case.study.told, runs=runs, lines=reading.lines)
     if why:
         # What was measured stays visible; a decision by it would be of another claim.
         beside = pending.decided

@@ -21,7 +21,7 @@ from analysis.comparing.sides import ByHost, Difference, log_difference
 from analysis.comparing.soundness import unsound
 from analysis.comparing.verdict import Interval, Outcome, Verdict
 from analysis.metrics import WindowMetrics
-from analysis.study import StudyStratum, merge
+from analysis.study import StudyStratum, closed_note, merge
 from analysis.table import number
 from analysis.texts import apart_in_text
 from records.errors import CalibrationError, ClaimError
@@ -210,7 +210,7 @@ class _Pair:
             _TEST.format("boots"),
             margin=f"{100 * margin:g} % of the reference",
             bounds=Interval(1 - margin, 1 + margin, 1.0),
-            stratum=str(self.mine.stratum),
+            stratum=f"{self.mine.stratum}{closed_note((*self.mine.closed, *self.theirs.closed))}",
             runs=tuple(run.run_id for side in sides for run in side.study.runs),
             lines=lines,
         )
@@ -324,6 +324,6 @@ def _none(study: StudyStratum, why: str) -> Verdict:
         "not applicable",
         why,
         "none",
-        stratum=str(study.stratum),
+        stratum=study.told,
         runs=tuple(run.run_id for run in study.runs),
     )

@@ -1,5 +1,8 @@
 """Whether a run may decide anything: bound alike before and after, on one host with one driver.
 
+Of a run that was closed, its host being gone, the binding before has to do; what rests on it says
+so.
+
 Invariant: judged by what the run recorded of itself; audit/checks/basis.py asks the same of every
 run behind a cited claim, and more.
 """
@@ -22,10 +25,14 @@ def unsound(runs: Sequence[StudyRun]) -> str:
     return ""
 
 
+def _wanted(run: StudyRun) -> set[str]:
+    return {"before"} if run.closed else {"before", "after"}
+
+
 def _engine(run: StudyRun) -> str:
     phases = {engine.phase for engine in run.engines}
     bound = {(e.runtime, e.digest, e.lock_digest) for e in run.engines}
-    if not {"before", "after"} <= phases:
+    if not _wanted(run) <= phases:
         return "its engine was not bound both before and after"
     return "its engine changed on the way" if len(bound) > 1 else ""
 
@@ -33,7 +40,7 @@ def _engine(run: StudyRun) -> str:
 def _models(run: StudyRun) -> str:
     for model in run.plan.models:
         bound = [one for one in run.models if one.model == model]
-        if not {"before", "after"} <= {one.phase for one in bound}:
+        if not _wanted(run) <= {one.phase for one in bound}:
             return f"model {model} was not bound both before and after"
         if any(one.files != bound[0].files for one in bound):
             return f"model {model} changed on the way"

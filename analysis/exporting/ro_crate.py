@@ -259,7 +259,8 @@ def _actions(one: CratedRun, agent: Agent | None) -> list[Entity]:
         "@type": "CreateAction",
         "name": f"Run {run.run_id}",
         "description": f"Plan {run.started.plan.id}: {len(run.boots)} boots begun"
-        + (f", {ended.completed} completed, {ended.failed} failed" if ended else ""),
+        + (f", {ended.completed} completed, {ended.failed} failed" if ended else "")
+        + (f"; {run.closed.WORD} ({run.closed.reason})" if run.closed else ""),
         "startTime": _time(run.started.clock.realtime_ns),
         **({"endTime": _time(ended.clock.realtime_ns)} if ended else {}),
         "instrument": _to(_ni(run.started.harness_digest)),
@@ -289,7 +290,7 @@ def _boot(one: CratedRun, boot: Boot, models: list[Entity], by: Entity) -> Entit
         "object": models,
         **({"result": made} if made else {}),
         "actionStatus": f"http://schema.org/{'Failed' if failed else 'Completed'}ActionStatus",
-        **({"error": ended.cause} if failed and ended and ended.cause else {}),
+        **({"error": boot.cause} if failed and (ended or boot.gone) and boot.cause else {}),
         **by,
     }
 

@@ -100,7 +100,8 @@ def _chosen(boots: Sequence[tuple[Run, Boot]]) -> list[tuple[Run, Boot]]:
 def _spans(run: Run, boot: Boot) -> Iterator[_Cells]:
     head = (run.run_id, boot.started.boot, boot.started.arm)
     zero = boot.started.clock.monotonic_ns
-    ended = "" if boot.ended is None or boot.outcome == "completed" else boot.ended.cause
+    told = boot.ended is not None or boot.gone
+    ended = boot.cause if told and boot.outcome != "completed" else ""
     cause = f"{boot.outcome}: {ended}" if ended else MISSING
     end = max(boot.ended_ns - zero, 0)
     answered = boot.healthy.after_ns if boot.healthy else end

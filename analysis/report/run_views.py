@@ -14,7 +14,7 @@ from analysis.conduct_tables import reason_text
 from analysis.reading import Boot, Run
 from analysis.report.model import RunView, UnusedView
 from analysis.report.sources import SourceBook
-from analysis.trace import RunTrace
+from analysis.trace import UNBOUND, RunTrace
 
 _GIB = 1 << 30
 _ABSENT = "absent"
@@ -24,13 +24,12 @@ def run_view(run: Run, trace: RunTrace, anchor: str) -> RunView:
     """One run. Times are the host's own real-time clock, shown in UTC and used for nothing else."""
     facts = run.hosts[0].facts if run.hosts else {}
     done, planned = completed(run)
-    same = trace.engine_after == trace.engine
     digests = [
         ("seal", trace.seal),
         ("plan", trace.plan),
         ("harness", trace.harness),
         (f"engine ({trace.runtime})", trace.engine),
-        ("engine after the run", "the same" if same else trace.engine_after),
+        ("engine after the run", _after(trace)),
         (f"lock images/{trace.lock}", trace.lock_digest),
         *trace.bound.items(),
         *[(f"model {name}", digest) for name, digest in sorted(trace.models.items())],
@@ -41,7 +40,7 @@ def run_view(run: Run, trace: RunTrace, anchor: str) -> RunView:
         run.started.plan.id,
         run.started.plan.title,
         utc(run.started.clock.realtime_ns),
-        utc(run.ended.clock.realtime_ns) if run.ended else "",
+        utc(run.ended.clock.realtime_ns) if run.ended else trace.closed,
         f"{done} of {planned} boots completed",
         run.host_id,
         _stratum(run, facts, trace),
@@ -52,6 +51,12 @@ def run_view(run: Run, trace: RunTrace, anchor: str) -> RunView:
             for concurrency, error_ns in sorted(trace.calibrated_p99_ns.items())
         ),
     )
+
+
+def _after(trace: RunTrace) -> str:
+    if trace.closed and trace.engine_after == UNBOUND:
+        return "not bound: the host was gone"
+    return "the same" if trace.engine_after == trace.engine else trace.engine_after
 
 
 def completed(run: Run) -> tuple[int, int]:
@@ -81,8 +86,8 @@ def unused_views(runs: Sequence[Run], sources: SourceBook) -> tuple[UnusedView, 
 
 def _unused(run: Run, boot: Boot, sources: SourceBook) -> Iterator[UnusedView]:
     started = boot.started
-    if boot.outcome != "completed":
-        cause, detail = (boot.ended.cause, boot.ended.detail) if boot.ended else ("no end", "")
+    if boot.outcome != "completed" or boot.cut_off:
+        cause, detail = boot.cause, boot.ended.detail if boot.ended else ""
         anchor = sources.of_boot(run.run_id, started.boot, "")
         yield UnusedView(
             run.run_id, started.boot, started.arm, "", boot.outcome, cause, detail, anchor

@@ -48,7 +48,7 @@ def record_texts(
     findings: Sequence[Finding],
 ) -> tuple[dict[Path, bytes], Sequence[Verdict]]:
     """The texts that need no figure, by path below the root, and the verdicts in them."""
-    names = run_names(evaluation.studies)
+    names = run_names(evaluation.studies, evaluation.runs)
     verdicts = published_verdicts(tuple(evaluation.runs.values()), published)
     texts = {
         "provenance": provenance_tex(cited_claims(root), evaluation, published, names),

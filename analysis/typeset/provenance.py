@@ -19,16 +19,18 @@ from analysis.findings import Finding
 from analysis.published import Published
 from analysis.typeset.words import code, command, escaped, joined, sentence
 from records.digest import Digest
+from records.schema import RunClosed
 
 _SEAL_SHOWN = 16  # hex digits; the run's own entry has them all
 
 
 @dataclass(frozen=True, slots=True)
 class RunName:
-    """What the paper calls a run, and the digest of its seal."""
+    """What the paper calls a run, and the digest of its seal. `closed`: its host went for good."""
 
     short: str
     seal: Digest
+    closed: bool = False
 
 
 def cited_claims(root: Path) -> frozenset[str]:
@@ -117,7 +119,10 @@ def records_text(lines: Sequence[Line], run_names: Mapping[str, RunName]) -> str
             parts.append(f"{code(run)} {shown}")
         else:
             seal = code(known.seal.hex[:_SEAL_SHOWN])
-            parts.append(f"{command('kitrun', run, known.short)} (seal {seal}\\dots) {shown}")
+            closed = f", {escaped(RunClosed.WORD)}" if known.closed else ""
+            parts.append(
+                f"{command('kitrun', run, known.short)} (seal {seal}\\dots{closed}) {shown}"
+            )
     return "; ".join(parts) or "none"
 
 

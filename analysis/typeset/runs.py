@@ -11,7 +11,7 @@ from pathlib import Path
 
 from analysis.claiming.evidence import Study
 from analysis.claiming.reading import StudyRun
-from analysis.trace import RunTrace, run_trace
+from analysis.trace import UNBOUND, RunTrace, run_trace
 from analysis.typeset.provenance import RunName
 from analysis.typeset.words import code, command, escaped, joined
 
@@ -19,10 +19,13 @@ _UNTOLD = "not in the records"
 _S = 1_000_000_000
 
 
-def run_names(studies: Mapping[str, Study]) -> dict[str, RunName]:
+def run_names(studies: Mapping[str, Study], runs: Mapping[str, StudyRun]) -> dict[str, RunName]:
     """A short name for each run, in the order of paper/evidence.toml: R1, R2 and so on."""
     seals = {run: seal for study in studies.values() for run, seal in study.runs.items()}
-    return {run: RunName(f"R{place}", seal) for place, (run, seal) in enumerate(seals.items(), 1)}
+    return {
+        run: RunName(f"R{place}", seal, closed=run in runs and runs[run].closed is not None)
+        for place, (run, seal) in enumerate(seals.items(), 1)
+    }
 
 
 def runs_tex(runs: Mapping[str, StudyRun], names: Mapping[str, RunName], data: Path) -> bytes:
@@ -49,6 +52,8 @@ def _rows(run: StudyRun, found: RunTrace) -> Iterator[tuple[str, str]]:
     facts = run.hosts[0].facts if run.hosts else {}
     began = datetime.fromtimestamp(run.started.clock.realtime_ns / _S, UTC)
     yield "began", escaped(f"{began:%Y-%m-%d %H:%M} UTC")
+    if found.closed:
+        yield "state", escaped(found.closed)
     yield "plan", f"{escaped(run.plan.id)}, {code(found.plan)}"
     yield "seal", code(found.seal)
     yield "harness", code(found.harness)
@@ -58,7 +63,10 @@ def _rows(run: StudyRun, found: RunTrace) -> Iterator[tuple[str, str]]:
     )
     yield "engine, before the boots", code(found.engine)
     same = found.engine_after == found.engine
-    yield "engine, after them", "the same" if same else code(found.engine_after)
+    if found.closed and found.engine_after == UNBOUND:
+        yield "engine, after them", "not bound: the host was gone"
+    else:
+        yield "engine, after them", "the same" if same else code(found.engine_after)
     yield "engine's lock", f"{code(f'images/{found.lock}')}, {code(found.lock_digest)}"
     for name, bound in found.bound.items():
         yield f"engine, {name}", code(bound)

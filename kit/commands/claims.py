@@ -57,6 +57,11 @@ def command(part: str, tex: bool, unused: bool, as_json: bool) -> None:
                     if id_ in found.values
                     else "",
                     "runs": list(found.values[id_].runs) if id_ in found.values else [],
+                    "closed": [
+                        run
+                        for run in (found.values[id_].runs if id_ in found.values else ())
+                        if found.runs[run].closed
+                    ],
                     "cited": id_ in cited,
                 }
                 for id_ in ids
@@ -72,5 +77,10 @@ def command(part: str, tex: bool, unused: bool, as_json: bool) -> None:
         for id_ in ids
     ]
     print_table(("claim", "value", "cited"), rows)
+    resting = {run for id_ in ids if id_ in found.values for run in found.values[id_].runs}
+    for run in sorted(resting):
+        event = found.runs[run].closed
+        if event is not None:
+            say(f"run {run}, on which some of them rest: {event.WORD} ({event.reason})")
     for study, problem in found.study_problems.items():
         say(f"study {study or '?'}: {problem}")

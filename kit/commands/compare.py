@@ -13,6 +13,7 @@ from analysis.comparing.against_runs import DEFAULT_MARGIN, Rule, compared_verdi
 from analysis.comparing.tables import as_objects, counted, verdicts_table
 from analysis.comparing.verdict import Outcome, Verdict
 from analysis.published import PUBLISHED, load_published
+from analysis.study import closed_note
 from analysis.table import markdown
 from kit.commands.named_runs import named_runs, read_all, read_real, sealed_here, without
 from kit.commands.verdict_text import verdict_lines
@@ -239,8 +240,11 @@ def _shown(runs: Sequence[StudyRun]) -> str:
 
 
 def _titled(title: str, runs: Sequence[StudyRun]) -> str:
-    """The reference server's numbers say nothing of any engine, and must not look as if."""
-    return f"{title} (SYNTHETIC)" if any(run.started.synthetic for run in runs) else title
+    """The reference server's numbers say nothing of any engine, and must not look as if; and who
+    reads a verdict that rests on a closed run has to know it.
+    """
+    title = f"{title} (SYNTHETIC)" if any(run.started.synthetic for run in runs) else title
+    return f"{title}{closed_note(run.run_id for run in runs if run.closed)}"
 
 
 def _fail(verdicts: Sequence[Verdict], outcomes: Sequence[str]) -> None:

@@ -25,10 +25,13 @@ def command(run: str, as_json: bool) -> None:
     """
     directory = find_records(home(), run)
     found = minutes(directory.read())
+    closed = directory.closed
+    state = "" if closed is None else closed.WORD
     if as_json:
         print_json(
             {
                 "run": directory.path.name,
+                "state": state,
                 "parts": [
                     {"what": part.what, "seconds": part.seconds, "share": part.share}
                     for part in found
@@ -36,7 +39,7 @@ def command(run: str, as_json: bool) -> None:
             }
         )
         return
-    click.echo(f"{directory.path.name}\n")
+    click.echo(f"{directory.path.name}{f' ({state})' if state else ''}\n")
     rows = [
         (part.what, f"{part.seconds:.1f}", f"{100 * part.share:.1f}", part.less) for part in found
     ]

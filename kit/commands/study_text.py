@@ -14,6 +14,7 @@ from tabulate import tabulate
 
 from analysis.publish import Study
 from analysis.table import Table
+from records.schema import RunClosed
 
 WIDTH = 100
 _NOT_SHOWN = ("definitions",)
@@ -83,7 +84,10 @@ def _merged_summary(study: Study, files: Path) -> str:
 
 def _heading(study: Study) -> str:
     runs = ", ".join(study.runs) if len(study.runs) <= _ROWS else f"{len(study.runs)} runs"
-    return f"# {study.name}" if runs == study.name else f"# {study.name}: {runs}"
+    head = f"# {study.name}" if runs == study.name else f"# {study.name}: {runs}"
+    notes = study.tables[0].notes if study.tables else ()
+    closed = [note for note in notes if RunClosed.WORD in note and note.startswith("Run ")]
+    return "\n\n".join([head, *closed])
 
 
 def _table_text(table: Table) -> str:

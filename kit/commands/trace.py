@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 from analysis.claiming.evaluation import evaluate_project
-from analysis.trace import ReverseTrace, Trace, reverse, trace
+from analysis.trace import UNBOUND, ReverseTrace, Trace, reverse, trace
 from kit.options import home, json_option
 from kit.output import print_json
 from records.limits import printable
@@ -61,11 +61,15 @@ def _downwards(found: Trace) -> Iterator[str]:
         yield f"  lines     {place}"
     for run in found.runs:
         yield f"  run       {run.run}"
+        if run.closed:
+            yield f"    state      {run.closed}"
         yield f"    seal       {run.seal}"
         yield f"    plan       {run.plan}"
         yield f"    harness    {run.harness}"
         yield f"    engine     {run.engine} ({run.runtime})"
         same = "the same" if run.engine_after == run.engine else run.engine_after
+        if run.closed and run.engine_after == UNBOUND:
+            same = "not bound: the host was gone"
         yield f"    after      {same}"
         yield f"    lock       {run.lock_digest} (images/{run.lock})"
         for name, value in run.bound.items():
@@ -79,6 +83,8 @@ def _downwards(found: Trace) -> Iterator[str]:
 
 def _upwards(found: ReverseTrace) -> Iterator[str]:
     yield f"{found.run}{f', line {found.line}' if found.line else ''} ({found.seal})"
+    if found.closed:
+        yield f"  {found.closed}"
     cited = {id_: at for id_, at in found.claims.items() if at}
     for id_, at in cited.items():
         yield f"  claim     {id_}: {', '.join(at)}"

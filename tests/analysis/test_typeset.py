@@ -44,7 +44,7 @@ def test_lines_are_told_by_run_neighbours_as_ranges() -> None:
 def test_a_run_is_told_with_its_digests_and_no_name_of_its_host(directory: RunDirectory) -> None:
     run = read_study_run(directory)
     studies = {"s": Study("s", "test-plan", {RUN: directory.seal_digest})}
-    names = run_names(studies)
+    names = run_names(studies, {RUN: run})
     assert names == {RUN: RunName("R1", directory.seal_digest)}
     told = runs_tex({RUN: run}, names, directory.path.parent).decode()
     plain = told.replace(r"\allowbreak{}", "").replace("-{}", "-")
