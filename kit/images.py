@@ -8,10 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 from kit.image_lock import LockedImage, require_same
 from kit.registry import credentials
-from kit.registry.client import NotAtRegistryError, Registry
+from kit.registry.client import NotAtRegistryError, Registry, base_url, is_loopback
 from kit.registry.resolve import Platform, resolve
 from kit.registry.transfer import Transfer, open_http
 from records.digest import Digest
@@ -23,7 +24,8 @@ Say = Callable[[str], None]
 @contextmanager
 def registry_at(name: str, environ: Mapping[str, str], say: Say) -> Iterator[Registry]:
     """A registry by name, with this user's credentials for it."""
-    with open_http() as http:
+    host = urlsplit(base_url(name)).hostname or ""
+    with open_http(*([host] if is_loopback(host) else [])) as http:
         transfer = Transfer(http, time.sleep, say)
         yield Registry(name, transfer, credentials.find(name, environ))
 

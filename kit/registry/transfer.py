@@ -16,6 +16,7 @@ from kit.registry import backoff, unreachable
 from records.errors import RegistryBusyError, RegistryError
 
 _TIMEOUT_S = 30.0
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +91,12 @@ class Transfer:
             return Answer(response.status_code, response.headers, bytes(body))
 
 
-def open_http() -> httpx.Client:
+def open_http(*direct: str) -> httpx.Client:
     """A client for transfers; redirected (blobs lie elsewhere) it drops the Authorization header.
 
-    Environment proxies count for registries as for any client, except on loopback.
+    Environment proxies count for registries as for any client, except for loopback and the hosts in
+    `direct`: httpx itself would send what is meant for this machine to HTTP_PROXY.
     """
-    return httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True, max_redirects=5)
+    hosts = dict.fromkeys((*_LOOPBACK, *direct))
+    mounts = dict.fromkeys(f"all://{host}" for host in hosts)
+    return httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True, max_redirects=5, mounts=mounts)

@@ -20,9 +20,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from registry_service import free_port
 
+from kit.images import digest_of_tag, registry_at
 from kit.main import main
 from kit.registry import backoff, unreachable
 from kit.registry.transfer import Transfer, open_http
+from records.digest import Digest
 from records.errors import RegistryError
 
 DIGEST = "sha256:" + "c" * 64
@@ -190,3 +192,34 @@ def test_a_mirror_that_cannot_be_one_is_a_wrong_command_line(
 ) -> None:
     assert main(["images", "verify", "--mirror", mirror]) == 2
     assert "host.example.org" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "127.0.0.2"])
+def test_what_is_for_loopback_goes_to_no_proxy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A password may go there in clear, because it stays on this machine."""
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi"
+    with socket.create_server((name, 0)) as server:
+        thread = threading.Thread(target=_answer_once, args=(server, answer))
+        thread.start()
+        registry = f"{name}:{server.getsockname()[1]}"
+        with registry_at(registry, {}, lambda _: None) as at:
+            assert digest_of_tag(at, "any", "tag") == Digest.of(b"hi")
+        thread.join()
+
+
+def _answer_once(server: socket.socket, answer: bytes) -> None:
+    client, _ = server.accept()
+    with client:
+        client.recv(4096)
+        client.sendall(answer)
+
+
+def test_a_proxy_that_is_not_there_is_told_with_where_to_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{free_port()}")
+    error, waits = asked("https://registry.example/v2/")
+    assert "connection refused" in error.message
+    assert "HTTPS_PROXY" in error.remedy
+    assert waits == []
