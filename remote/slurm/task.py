@@ -56,8 +56,6 @@ def carry_out(
     """Run the task's job here by `run_job`. InterruptedRunError: Slurm, or somebody, stopped it."""
     if Path(task.stop).exists():
         raise InterruptedRunError("stopped before it had begun", "the same command goes on")
-    began, name = time.monotonic(), task_name(environ)
-    left_s = time_left_s(show_job(name))
     shared = from_object(Job, canonical.decode(Path(task.job).read_bytes()))
     fitness.require_fit(shared.plan.requirements)
     job = placed(shared, scratch_of(array.scratch, environ), environ)
@@ -69,24 +67,30 @@ def carry_out(
     try:
         return _run_when_free(path, run_job)
     except InterruptedRunError:
-        spent_s = time.monotonic() - began
-        at_limit = left_s is not None and left_s - spent_s <= array.notice_s + _EARLY_S
         # Slurm queues a task again whose node failed or was taken away, not one out of time. A
         # block that no limit of this site holds is given up at last.
         again = int(environ.get("SLURM_RESTART_COUNT") or 0) < _RESTARTS
-        if at_limit and again and not Path(task.stop).exists():
-            print("the time limit is near: asking to be queued again", file=sys.stderr, flush=True)
-            answer(("scontrol", "requeue", name))
+        if again and not Path(task.stop).exists():
+            name = task_name(environ)
+            if is_out_of_time(show_job(name), array.notice_s):
+                print("near its time limit: asking for another turn", file=sys.stderr, flush=True)
+                answer(("scontrol", "requeue", name))
         raise
     finally:
         shutil.rmtree(job.scratch, ignore_errors=True)  # the node is somebody else's next
 
 
-def time_left_s(shown: Mapping[str, str]) -> int | None:
-    """How long the job may still run; None where it has no limit."""
-    limit = report.seconds(shown.get("TimeLimit", ""))
-    spent = report.seconds(shown.get("RunTime", ""))
-    return None if limit is None or spent is None else limit - spent
+def is_out_of_time(shown: Mapping[str, str], notice_s: int) -> bool:
+    """Whether its limit is what ends the job: near while it runs, reached once it is being ended.
+
+    A job that somebody cancelled is being ended before its limit, however near that was.
+    """
+    limit_s = report.seconds(shown.get("TimeLimit", ""))
+    spent_s = report.seconds(shown.get("RunTime", ""))
+    if limit_s is None or spent_s is None:
+        return False
+    near_s = notice_s + _EARLY_S if shown.get("JobState") == "RUNNING" else 0
+    return limit_s - spent_s <= near_s
 
 
 def scratch_of(candidates: Iterable[str], environ: Mapping[str, str]) -> Path:

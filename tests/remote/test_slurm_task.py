@@ -13,7 +13,7 @@ from records.errors import HostUnfitError, InterruptedRunError, RunBusyError
 from records.job import EngineOnHost, Job
 from records.slurm_array import SlurmArray, SlurmTask
 from remote.slurm.observation import node_id, observe, task_name
-from remote.slurm.task import carry_out, placed, scratch_of, time_left_s
+from remote.slurm.task import carry_out, is_out_of_time, placed, scratch_of
 from tests.sealed_run import small_plan
 
 ENVIRON = {
@@ -69,20 +69,32 @@ def test_a_job_is_placed_without_a_name_of_the_node(tmp_path: Path) -> None:
 SCONTROL = """\
 #!/bin/sh
 echo "$@" >> {log}
-echo JobId=14 JobState=RUNNING RunTime=00:10:00 TimeLimit={limit}
+echo JobId=14 JobState={state} RunTime=00:10:00 TimeLimit={limit}
 """
 
 
 @pytest.mark.parametrize(
-    ("limit", "stop", "requeued"),
-    [("00:12:00", False, True), ("00:12:00", True, False), ("10:00:00", False, False)],
+    ("limit", "state", "stop", "want"),
+    [
+        # By its own name: an array's last task bears the array's number, which stands for all.
+        ("00:12:00", "RUNNING", False, ["show job -o 12_3", "requeue 12_3"]),
+        ("10:00:00", "RUNNING", False, ["show job -o 12_3"]),
+        ("00:12:00", "RUNNING", True, []),
+        ("00:12:00", "COMPLETING", False, ["show job -o 12_3"]),  # somebody cancelled it
+    ],
 )
 def test_only_a_task_out_of_time_queues_itself_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, stop: bool, requeued: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: str,
+    state: str,
+    stop: bool,
+    want: list[str],
 ) -> None:
     log, scontrol = tmp_path / "asked", tmp_path / "bin" / "scontrol"
+    log.touch()
     scontrol.parent.mkdir()
-    scontrol.write_text(SCONTROL.format(log=log, limit=limit))
+    scontrol.write_text(SCONTROL.format(log=log, limit=limit, state=state))
     scontrol.chmod(0o755)
     monkeypatch.setenv("PATH", f"{scontrol.parent}:/usr/bin:/bin")
     task = handed_out(tmp_path)
@@ -99,9 +111,7 @@ def test_only_a_task_out_of_time_queues_itself_again(
     assert ran[0].run_directory == str(tmp_path / "runs" / "run-1")
     assert Path(ran[0].scratch).parent.stat().st_mode & 0o077 == 0
     assert not Path(ran[0].scratch).exists()  # nothing is left on the node
-    # By its own name: the last task of an array bears the array's number, which stands for all.
-    asked = ["show job -o 12_3", *(["requeue 12_3"] if requeued else [])]
-    assert log.read_text().splitlines() == asked
+    assert log.read_text().splitlines() == want
     Path(task.stop).touch()
     with pytest.raises(InterruptedRunError, match="before it had begun"):
         carry_out(SlurmArray({}, (str(tmp_path),), 120), task, ENVIRON, run)
@@ -125,15 +135,19 @@ def test_a_journal_that_a_dead_node_still_holds_is_waited_for(
 
 
 @pytest.mark.parametrize(
-    ("shown", "left"),
+    ("state", "limit", "spent", "want"),
     [
-        ({"TimeLimit": "01:00:00", "RunTime": "00:10:00"}, 3000),
-        ({"TimeLimit": "UNLIMITED", "RunTime": "00:10:00"}, None),
-        ({}, None),
+        ("RUNNING", "01:00:00", "00:56:30", True),
+        ("RUNNING", "01:00:00", "00:56:29", False),
+        ("RUNNING", "UNLIMITED", "00:56:30", False),
+        ("COMPLETING", "01:00:00", "00:59:59", False),
+        ("COMPLETING", "01:00:00", "01:00:00", True),
     ],
 )
-def test_how_long_a_task_may_run(shown: dict[str, str], left: int | None) -> None:
-    assert time_left_s(shown) == left
+def test_what_is_out_of_time(state: str, limit: str, spent: str, want: bool) -> None:
+    shown = {"JobState": state, "TimeLimit": limit, "RunTime": spent}
+    assert is_out_of_time(shown, notice_s=120) == want
+    assert not is_out_of_time({}, notice_s=120)
 
 
 def test_outside_slurm_nothing_is_observed(tmp_path: Path) -> None:
