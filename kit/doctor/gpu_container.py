@@ -99,7 +99,7 @@ def _looks(host: Host, image: str, python: str) -> Iterator[_Look]:
 def _try(host: Host, look: _Look) -> Verdict:
     """Create, start, wait, read, remove. Every step may be repeated if a line drops."""
     name = f"kit-doctor-{secrets.token_hex(8)}"
-    created = _docker(host, _create(name, look))
+    created = _docker(host, _create(name, look, _user(host)))
     # By its name where the answer was lost with the line, and the second attempt met the first.
     shown = _docker(host, ("container", "inspect", "--format", "{{.Id}}", name))
     number = shown.stdout.strip()
@@ -160,14 +160,20 @@ def _refused(look: _Look, done: Done) -> Verdict:
     return _failed(_line(said), *refusal(said))
 
 
-def _create(name: str, look: _Look) -> tuple[str, ...]:
+def _user(host: Host) -> str:
+    """uid:gid, as a run's container has it: devices may be closed to some; root's where unknown."""
+    numbers = [host.run(("id", flag)).stdout.strip() for flag in ("-u", "-g")]
+    return ":".join(numbers) if all(n.isdecimal() for n in numbers) else "0:0"
+
+
+def _create(name: str, look: _Look, user: str) -> tuple[str, ...]:
     """As kit/docker/request.py asks for a run's container."""
     program, *words = look.command
     return (
         "container", "create", "--pull", "never", "--name", name, "--label", LABEL,
         "--gpus", "all", "--network", "none", "--read-only", "--cap-drop", "ALL",
-        "--security-opt", "no-new-privileges", "--restart", "no", "--entrypoint", program,
-        look.image, *words,
+        "--security-opt", "no-new-privileges", "--restart", "no", "--user", user,
+        "--entrypoint", program, look.image, *words,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -199,6 +200,28 @@ def test_a_broken_toolkit_is_a_finding(
     assert says[:60] in failed["found"]
     assert cause in failed["cause"]
     assert remedy in failed["remedy"]
+
+
+def test_what_is_started_is_as_a_runs_container(
+    equipped: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seen by the hook, which is handed the bundle's place as the container starts."""
+    seen = equipped.place / "config.json"
+    equipped.hook_does(f"cp config.json {seen} || exit 1")
+    equipped.pull("0")
+    monkeypatch.setenv("DOCKER_HOST", equipped.docker.host)
+    argv = ["doctor", "--plan", "l4-confounds", "--runtime", "docker"]
+    try:
+        main([*argv, "--image-lock", str(equipped.lock("0"))])
+    finally:
+        equipped.hook_does("exit 0")
+    config = json.loads(seen.read_text())
+    assert config["root"]["readonly"] is True
+    process = config["process"]
+    assert (process["user"]["uid"], process["user"]["gid"]) == (os.getuid(), os.getgid())
+    assert not process["capabilities"].get("effective")
+    assert process["noNewPrivileges"] is True
+    assert "NVIDIA_VISIBLE_DEVICES=all" in process["env"]
 
 
 def test_an_image_that_cannot_look_decides_nothing(

@@ -42,6 +42,8 @@ GONE = "Failed to initialize NVML: Driver/library version mismatch\nNVML library
 LOST = "Failed to initialize NVML: Unknown Error"
 DENIED = "permission denied while trying to connect to the Docker daemon socket at unix:///var/run"
 DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon"
+# What it prints of a daemon that it may not ask, cut to what is read.
+NOBODY = {"ServerVersion": "", "Driver": "", "DockerRootDir": "", "Runtimes": None}
 ECC = ("DRAM Uncorrectable                         : 0", "DRAM Uncorrectable : 3")
 
 CASES: list[tuple[str, Mapping[str, Done | str], str, str, str]] = [
@@ -245,6 +247,13 @@ CASES: list[tuple[str, Mapping[str, Done | str], str, str, str]] = [
         "docker",
         FAIL,
         "log out",
+    ),
+    (
+        "analogsea#78, Docker 28's client",
+        {"docker": Done(1, json.dumps({**NOBODY, "ServerErrors": None}), f"{DENIED}/docker.sock")},
+        "docker",
+        FAIL,
+        "usermod -aG docker",
     ),
     ("daemon down", {"docker": Done(1, "", DAEMON)}, "docker", FAIL, "systemctl start docker"),
     (
