@@ -40,8 +40,8 @@ def _of(cause: BaseException) -> tuple[str, str] | None:
     if isinstance(cause, UnicodeError):  # a part of the name is empty, or longer than names may be
         return "no such name can be", "check the name"
     if isinstance(cause, ConnectionRefusedError):
-        cause = "connection refused: nothing listens there, or at the proxy on the way"
-        return cause, f"check name and port; {_NETWORK}"
+        said = "connection refused: nothing listens there, or at the proxy on the way"
+        return said, f"check name and port; {_NETWORK}"
     if isinstance(cause, ssl.SSLCertVerificationError):
         return (
             f"its certificate is not trusted here: {cause.verify_message}",
