@@ -71,6 +71,7 @@ def healthy() -> dict[str, Done]:
             "GCC version:  gcc version 13.3.0\n"
         ),
         "compute": done(""),
+        "cuda-init": done("kit-cuda 0 1 \n"),
         "docker": done(json.dumps(INFO)),
         "toolkit": done("cli-version: 1.17.0\n"),
         "image": Done(1, "", "Error: No such image"),

@@ -34,14 +34,20 @@ int cuGetErrorString(int status, const char **text) { *text = "words of CUDA"; r
 """
 
 
-def _layer_with_libcuda(place: Path, layer: bytes) -> bytes:
-    """The layer, and a libcuda that answers cuInit with the variable STUB_CUINIT."""
+def _libcuda(place: Path) -> Path:
+    """A libcuda that answers cuInit with the variable STUB_CUINIT."""
     library = place / "libcuda.so.1"
     subprocess.run(
         ["g++", "-x", "c", "-shared", "-fPIC", "-o", str(library), "-"],
         input=_LIBCUDA.encode(),
         check=True,
     )
+    return library
+
+
+def _layer_with_libcuda(place: Path, layer: bytes) -> bytes:
+    """The layer, and that library where programs look."""
+    library = _libcuda(place)
     buffer = io.BytesIO(layer)
     with tarfile.open(fileobj=buffer, mode="a") as tar:
         tar.add(library, "lib/x86_64-linux-gnu/libcuda.so.1")
@@ -171,8 +177,9 @@ class GpuKit:
 
 
 def host_programs(place: Path) -> None:
-    """What a host with a sound driver answers: a capture of nvidia-smi, and the toolkit's tool."""
+    """What a host with a sound driver has: a capture of nvidia-smi, the toolkit's tool, libcuda."""
     place.mkdir()
+    _libcuda(place)
     answers = {
         "nvidia-smi": f"""case "$*" in
 -q) cat {ROOT}/tests/fixtures/nvidia-smi/h200-580.159-q.txt ;;

@@ -24,6 +24,16 @@ class Properties:
     arch: str
 
 
+def cuda_of_wheels(lock: str) -> str:
+    """What a wheel lock requires of the driver, in the same grammar; "" of wheels without CUDA.
+
+    CUDA's own wheels are named by its major version, within which every driver of that version runs
+    them (CUDA compatibility guide, 2.2, minor version compatibility).
+    """
+    majors = re.findall(r"^nvidia-\S+-cu(\d+)==", lock, re.MULTILINE)
+    return f"cuda>={max(map(int, majors))}.0" if majors else ""
+
+
 def unmet(requirement: str, properties: Properties) -> str:
     """The requirement's alternatives that all fail, or "" where one of them holds.
 

@@ -10,15 +10,18 @@ import re
 from collections.abc import Iterator
 
 from kit.doctor.cuda_requirement import Properties, unmet
+from kit.doctor.gpu_words import CUDA_PROGRAM, cuda_answer, of_cuda_on_host
 from kit.doctor.smi_report import Report, parse
-from kit.doctor.topic import DOCKER, FAIL, PASS, WARN, Needs, Probe, Seen, Topic, Verdict
+from kit.doctor.topic import DOCKER, FAIL, PASS, WARN, WHEELS, Needs, Probe, Seen, Topic, Verdict
 from records.errors import FormatError
 
 SMI = Probe("smi", ("nvidia-smi", "-q"), timeout_s=60)
 CAPABILITY = Probe(
     "capability", ("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"), timeout_s=60
 )
-_PROBES = (SMI, CAPABILITY, Probe("module", ("cat", "/proc/driver/nvidia/version")))
+# No context is made on the GPU: nothing that computes there is disturbed.
+_BEGIN = Probe("cuda-init", ("python3", "-I", "-S", "-c", CUDA_PROGRAM), timeout_s=60)
+_PROBES = (SMI, CAPABILITY, _BEGIN, Probe("module", ("cat", "/proc/driver/nvidia/version")))
 # CUDA forward compatibility exists for data-centre cards alone (CUDA compatibility guide, 2.3).
 _CONSUMER = ("geforce", "titan")
 
@@ -41,6 +44,27 @@ def _check(seen: Seen, needs: Needs) -> Iterator[Verdict]:
         return
     yield Verdict("driver", PASS, f"{report.driver}, CUDA {report.cuda or 'unreported'}")
     yield from _cuda(report, needs, capabilities(seen.text("capability")))
+    if needs.runtime != DOCKER:  # in a container it is tried: kit/doctor/gpu_container.py
+        yield from _begins(seen, FAIL if needs.runtime == WHEELS else WARN)
+
+
+def _begins(seen: Seen, status: str) -> Iterator[Verdict]:
+    """nvidia-smi asks the driver; an engine asks CUDA, which has faults of its own."""
+    if not seen.there("cuda-init") or "no ctypes" in seen.complaint("cuda-init"):
+        return  # no Python to ask with
+    answer = cuda_answer(seen.text("cuda-init"))
+    if answer is None:
+        done = seen.outputs["cuda-init"]
+        said = " ".join((done.stderr or done.stdout).split())[:200] or "no answer"
+        remedy = "reboot the host, or rent another"
+        yield Verdict("cuda-init", status, said, "CUDA does not answer on this host", remedy)
+        return
+    number, devices, words = answer
+    cause, remedy = of_cuda_on_host(number, devices)
+    if not cause:
+        yield Verdict("cuda-init", PASS, f"{devices} GPU{'s' if devices > 1 else ''}")
+    else:
+        yield Verdict("cuda-init", status, f"CUDA error {number}, {words}", cause, remedy)
 
 
 def _broken(seen: Seen) -> Verdict | None:
@@ -80,12 +104,14 @@ def _cuda(report: Report, needs: Needs, capability: tuple[str, ...]) -> Iterator
     arch = capability[0] if capability else "0"
     missing = unmet(needs.requires_cuda, Properties(report.cuda, report.driver, brand, arch))
     if not missing:
-        yield Verdict("cuda", PASS, f"{report.cuda} satisfies the image")
+        yield Verdict("cuda", PASS, f"{report.cuda} satisfies the engine")
         return
     name = report.gpus[0].name
     consumer = any(word in f"{brand} {name.lower()}" for word in _CONSUMER)
     cause = f"the image needs {missing}; it would be pulled and then refuse to start"
-    if consumer:
+    if needs.runtime == WHEELS:
+        cause = f"the engine's wheels need {missing}; installed, they would find no GPU"
+    elif consumer:
         cause += f"; {name} is a consumer card, so forward compatibility ends in error 804"
     yield Verdict(
         "cuda",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from kit.docker.request import LABEL as RUN_LABEL
 from kit.doctor.docker_engine import GPU_CONTAINERS
-from kit.doctor.gpu_words import cannot_look, cuda_answer, of_cuda, of_smi, refusal
+from kit.doctor.gpu_words import CUDA_PROGRAM, cannot_look, cuda_answer, of_cuda, of_smi, refusal
 from kit.doctor.topic import FAIL, PASS, WARN, Verdict
 from kit.hosts.host import TIMED_OUT, Done, Host
 from records.errors import HostUnfitError
@@ -26,19 +26,6 @@ SMI = "nvidia-smi"
 _TRIAL_S = 90
 _COMMAND_S = _REMOVE_S = 30
 _OTHER_IMAGES = 3
-PROGRAM = """
-import ctypes
-try:
-    cuda = ctypes.CDLL("libcuda.so.1")
-except OSError as error:
-    print("kit-cuda -1 0", error)
-else:
-    count, text = ctypes.c_int(0), ctypes.c_char_p()
-    status = cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count))
-    if status:
-        cuda.cuGetErrorString(status, ctypes.byref(text))
-    print("kit-cuda", status, count.value, (text.value or b"").decode())
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +76,7 @@ def _looks(host: Host, image: str, python: str) -> Iterator[_Look]:
     The toolkit mounts nvidia-smi and the driver's libraries into any container that gets a GPU.
     """
     if image:
-        yield _Look(image, "the plan's image", (python, "-I", "-S", "-c", PROGRAM))
+        yield _Look(image, "the plan's image", (python, "-I", "-S", "-c", CUDA_PROGRAM))
         return
     listed = host.run(("docker", "image", "ls", "-q", "--no-trunc"))
     for number in list(dict.fromkeys(listed.stdout.split()))[:_OTHER_IMAGES]:

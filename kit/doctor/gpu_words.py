@@ -21,6 +21,7 @@ _CDI = (
 )
 _REBOOT = "reboot the host; then: apt-mark hold the nvidia packages while measuring"
 _NEWER = "install a newer driver, or rent a host that has one"
+_REDO = "unset CUDA_VISIBLE_DEVICES; else begin the pod anew, or rent another host"
 _MORE = "sudo journalctl -u docker -n 50; nvidia-container-cli -k -d /dev/stderr info"
 
 # First match counts; in lower case.
@@ -75,6 +76,23 @@ _CUDA: dict[int, tuple[str, str]] = {
         "sudo rmmod nvidia_uvm; sudo modprobe nvidia_uvm; else reboot the host",
     ),
 }
+CUDA_PROGRAM = """
+import sys
+try:
+    import ctypes
+except ImportError:
+    sys.exit("kit-cuda: this Python has no ctypes")
+try:
+    cuda = ctypes.CDLL("libcuda.so.1")
+except OSError as error:
+    print("kit-cuda -1 0", error)
+else:
+    count, text = ctypes.c_int(0), ctypes.c_char_p()
+    status = cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count))
+    if status:
+        cuda.cuGetErrorString(status, ctypes.byref(text))
+    print("kit-cuda", status, count.value, (text.value or b"").decode())
+"""
 _ANSWER = re.compile(r"^kit-cuda (-?\d+) (\d+) ?(.*)$", re.MULTILINE)
 _CANNOT_LOOK = ("executable file not found", "no such file or directory", "exec format error")
 
@@ -95,7 +113,7 @@ def cannot_look(said: str, program: str) -> bool:
 
 
 def cuda_answer(printed: str) -> tuple[int, int, str] | None:
-    """CUresult, number of devices and CUDA's words, as PROGRAM prints them; None: it did not."""
+    """CUresult, number of devices, CUDA's words, as CUDA_PROGRAM prints them; None: it did not."""
     match = _ANSWER.search(printed)
     return (int(match[1]), int(match[2]), match[3].strip()) if match else None
 
@@ -108,6 +126,18 @@ def of_cuda(status: int, devices: int) -> tuple[str, str]:
         status if status else 100,
         ("CUDA does not begin in a container", f"look the number up under CUresult; {_MORE}"),
     )
+
+
+def of_cuda_on_host(status: int, devices: int) -> tuple[str, str]:
+    """The same where no container is between."""
+    if status == -1:
+        return "the driver's library is not on this host, or not where programs look", _NEWER
+    if status == 100 or (status == 0 and not devices):
+        return "CUDA sees no GPU: CUDA_VISIBLE_DEVICES, or devices not handed to this pod", _REDO
+    cause, remedy = of_cuda(status, devices)
+    if status == 803:
+        return "the driver's library is not of the driver that runs", _REBOOT
+    return cause.replace(" in a container", ""), remedy
 
 
 def of_smi(printed: str) -> tuple[str, str]:

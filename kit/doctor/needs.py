@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kit.docker.choice import DockerChoice
+from kit.doctor.cuda_requirement import cuda_of_wheels
 from kit.doctor.topic import DOCKER, WHEELS, Needs
 from kit.engine.models import read_model_lock
 from kit.home import Home
@@ -32,7 +33,10 @@ def needs_of(
     chosen = runtime or ("" if from_image else WHEELS)
     models = models_bytes(home, plan)
     if chosen == WHEELS:
-        return Needs(plan.requirements, chosen, models_bytes=models)
+        wheels = home.root / "images" / plan.engine.lock
+        is_there = plan.engine.lock.startswith("wheels") and wheels.is_file()
+        cuda = cuda_of_wheels(wheels.read_text(encoding="utf-8")) if is_there else ""
+        return Needs(plan.requirements, chosen, requires_cuda=cuda, models_bytes=models)
     image = read_image_lock(lock or home.root / "images" / LOCK_NAME).image(image_name)
     platform = image.platforms.get(PLATFORM)
     layers, cuda = 0, ""

@@ -257,7 +257,7 @@ def test_what_hangs_is_ended_and_removed(
     equipped: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpu_container, "_TRIAL_S", 2)
-    monkeypatch.setattr(gpu_container, "PROGRAM", "import time; time.sleep(600)")
+    monkeypatch.setattr(gpu_container, "CUDA_PROGRAM", "import time; time.sleep(600)")
     equipped.pull("0")
     failed = examined(equipped, "0", capsys)[GPU_CONTAINERS]
     assert failed["found"] == "no end after 2 s in the plan's image"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -21,11 +21,14 @@ class Rented:
     """A host whose nvidia-smi shows an H200; with a file `busy` beside it, one that computes."""
 
     place: Path
+    cuda: str = "0"
 
     @property
     def env(self) -> dict[str, str]:
         return {
             **os.environ,
+            "LD_LIBRARY_PATH": str(self.place / "bin"),
+            "STUB_CUINIT": self.cuda,
             "PATH": f"{self.place / 'bin'}:{os.environ['PATH']}",
             "KIT_HOME": str(self.place / "home"),
             "KIT_OUT": str(self.place / "out"),
@@ -53,6 +56,14 @@ def test_a_stranger_on_the_gpu_is_told_before_anything_is_begun(rented: Rented) 
     done = rented.kit("reproduce")
     assert done.returncode == HostUnfitError.exit_code, done.stderr
     assert "gpu-processes: other processes compute on the GPU" in done.stderr
+    assert not (rented.place / "home" / "runs").exists()
+
+
+def test_cuda_that_does_not_begin_is_told_though_nvidia_smi_is_content(rented: Rented) -> None:
+    """As on machines of several GPUs whose fabric manager does not run."""
+    done = replace(rented, cuda="802").kit("reproduce")
+    assert done.returncode == HostUnfitError.exit_code, done.stderr
+    assert "cuda-init: the GPUs wait for the fabric manager (CUDA error 802" in done.stderr
     assert not (rented.place / "home" / "runs").exists()
 
 
