@@ -25,6 +25,7 @@ SMI = "nvidia-smi"
 # them hang.
 _TRIAL_S = 90
 _COMMAND_S = _REMOVE_S = 30
+_LEFT_AFTER = "10m"
 _OTHER_IMAGES = 3
 
 
@@ -55,7 +56,7 @@ def try_gpu(host: Host, image: str, python: str, *, is_there: bool) -> Verdict:
             "a run's container is at work, which this would disturb", "kit doctor again after it"
         )
     # Of an examination that was killed; older than any that may be under way.
-    old = ("--filter", f"label={LABEL}", "--filter", "until=10m")
+    old = ("--filter", f"label={LABEL}", "--filter", f"until={_LEFT_AFTER}")
     host.run(("docker", "container", "prune", "--force", *old))
     learned = "no image is there yet"
     for look in _looks(host, image if is_there else "", python):

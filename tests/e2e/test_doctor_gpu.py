@@ -224,6 +224,24 @@ def test_what_is_started_is_as_a_runs_container(
     assert "NVIDIA_VISIBLE_DEVICES=all" in process["env"]
 
 
+def test_what_a_killed_examination_left_is_removed_by_the_next(
+    equipped: Bench, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = equipped.pull("0")
+    create = ("create", "--network", "none", "--entrypoint", "python3")
+    ours = ("--label", gpu_container.LABEL)
+    left = equipped.docker.docker(*create, *ours, reference).stdout.strip()
+    foreign = equipped.docker.docker(*create, reference).stdout.strip()
+    monkeypatch.setenv("DOCKER_HOST", equipped.docker.host)
+    argv = ["doctor", "--plan", "l4-confounds", "--runtime", "docker", "--image-lock"]
+    main([*argv, str(equipped.lock("0"))])
+    assert set(equipped.docker.containers()) == {left, foreign}, "it may be under way"
+    monkeypatch.setattr(gpu_container, "_LEFT_AFTER", "0s")
+    main([*argv, str(equipped.lock("0"))])
+    assert equipped.docker.containers() == [foreign], "others' are nobody's business"
+    equipped.docker.docker("rm", foreign)
+
+
 def test_an_image_that_cannot_look_decides_nothing(
     equipped: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
