@@ -211,6 +211,11 @@ def test_a_claim_on_the_servers_clock_names_both_windows_and_their_lines(read):
     assert found.lines
 
 
+@pytest.mark.parametrize("quantity", ["step-gap", "whole.over-server"])
+def test_the_audit_lets_what_the_clients_differ_by_be_claimed(read, confounds, quantity):
+    assert codes(f"sm90.plain-client.draft.{quantity}", read, confounds[0]) == set()
+
+
 def test_without_a_clock_in_one_boot_nothing_is_claimed(read):
     (claim,) = [c for c in SM90 if c.id == "sm90.plain-client.draft.whole.over-server"]
     none = Means(why="no page from after it")
