@@ -22,7 +22,8 @@ _DASHES: tuple[tuple[int, tuple[float, ...]], ...] = (
     (0, (1.2, 1.2)),
     (0, (5, 1.5, 1.2, 1.5)),
 )
-_HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----", "++++", "oo")
+# Of lines alone: a hatch of dots is a hundred and more kilobytes of circles in an SVG.
+_HATCHES = ("", "////", "||||", "xxxx", "\\\\\\\\", "----", "++++", "//--")
 
 GREY = "#666666"
 PALE = "#DDDDDD"

@@ -30,7 +30,7 @@ _FILLS = {
     _WARM: ("#E69F00", "////"),
     _WINDOW: ("#56B4E9", ""),
     _VOID: ("#FFFFFF", "xxxx"),
-    _END: ("#DDDDDD", "...."),
+    _END: ("#DDDDDD", "----"),
 }
 _ROW_IN = 0.22
 _NOTE_WIDTH = 44

@@ -6,6 +6,7 @@ runs, so a finding or claim that rests on others alone is not on it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -40,7 +41,7 @@ _APART = ("calibration", "void")  # tables that have a section of their own
 class Material:
     """What the page is made of. `data`: run id -> the directory in which the run's stands.
 
-    `figures`: each with the plan it is of and its SVG, b"" where there is nothing to draw.
+    `figures`: each with the runs it is of and its SVG, b"" where there is nothing to draw.
     `evidence`: where the records of paper/evidence.toml stand.
     """
 
@@ -48,7 +49,7 @@ class Material:
     studied: Mapping[str, StudyRun]
     data: Mapping[str, Path]
     verdicts: tuple[Verdict, ...]
-    figures: tuple[tuple[str, Figure, bytes], ...]
+    figures: tuple[tuple[tuple[str, ...], Figure, bytes], ...]
     figures_note: str
     findings: tuple[Finding, ...]
     evaluation: Evaluation
@@ -68,14 +69,15 @@ def build(material: Material) -> Report:
         for run in runs
     }
     groups = strata(runs)
+    names = _names([tuple(run.run_id for run in group) for _, group in groups], material)
     verdicts = verdict_views(material.verdicts, sources, claims)
     figures = tuple(
-        _figure(figure, svg, f"figure-{number}", plan if len(groups) > 1 else "")
-        for number, (plan, figure, svg) in enumerate(material.figures, 1)
+        _figure(figure, svg, f"figure-{number}", names[ids] if len(groups) > 1 else "")
+        for number, (ids, figure, svg) in enumerate(material.figures, 1)
     )
     shown = [
-        _stratum(pool, group, number, material, sources, claims)
-        for number, (pool, group) in enumerate(groups, 1)
+        _stratum(pool, group, (number, name), material, sources, claims)
+        for number, ((pool, group), name) in enumerate(zip(groups, names.values(), strict=True), 1)
     ]
     unused = unused_views(runs, sources)
     seals = {trace.seal: run_id for run_id, trace in traces.items()}
@@ -118,12 +120,13 @@ def strata(runs: Sequence[Run]) -> list[tuple[Pool | None, list[Run]]]:
 def _stratum(
     pool: Pool | None,
     group: list[Run],
-    number: int,
+    called: tuple[int, str],
     material: Material,
     sources: SourceBook,
     claims: ClaimBook,
 ) -> tuple[StratumView, list[TableView]]:
     """The tables of one group, and those of them that have a section of their own."""
+    number, title = called
     ids = tuple(run.run_id for run in group)
     study = _study(ids, material.evaluation)
     links = Links(
@@ -134,12 +137,19 @@ def _stratum(
     view = partial(table_view, links=links, root=material.root)
     notes = (pool.note,) if pool else ()
     made = {table.name: table for table in study_tables(group, notes)}
-    title = group[0].started.plan.id
     tables = tuple(
         view(table, f"table-{number}-{name}") for name, table in made.items() if name not in _APART
     )
     calibration = view(made["calibration"], f"table-{number}-calibration")
     return StratumView(f"study-{number}", title, ids, tables), [calibration]
+
+
+def _names(groups: Sequence[tuple[str, ...]], material: Material) -> dict[tuple[str, ...], str]:
+    """What each group of runs is called: its study, or else its plan; a run too, where two are alike."""
+    plans = {run.run_id: run.started.plan.id for run in material.runs}
+    names = {ids: _study(ids, material.evaluation) or plans[ids[0]] for ids in groups}
+    alike = Counter(names.values())
+    return {ids: name if alike[name] == 1 else f"{name}, {ids[0]}" for ids, name in names.items()}
 
 
 def _studies(material: Material, sources: SourceBook) -> Iterator[TableView]:
@@ -162,10 +172,10 @@ def _study(runs: tuple[str, ...], evaluation: Evaluation) -> str:
     return ""
 
 
-def _figure(figure: Figure, svg: bytes, anchor: str, plan: str) -> FigureView:
+def _figure(figure: Figure, svg: bytes, anchor: str, of: str) -> FigureView:
     return FigureView(
         anchor,
-        f"{figure.title}, plan {plan}" if plan else figure.title,
+        f"{figure.title}: {of}" if of else figure.title,
         figure.caption,
         figure.alt,
         svg_uri(svg) if svg else "",

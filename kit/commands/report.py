@@ -115,7 +115,7 @@ def _sealed(here: Home, names: Sequence[str]) -> list[RunDirectory]:
         raise
 
 
-def _figures(runs: Sequence[Run]) -> tuple[tuple[tuple[str, Figure, bytes], ...], str]:
+def _figures(runs: Sequence[Run]) -> tuple[tuple[tuple[tuple[str, ...], Figure, bytes], ...], str]:
     """The figures of each stratum as SVG; or none, and why."""
     drawn = []
     for _, group in strata(sorted(runs, key=lambda run: run.run_id)):
@@ -124,5 +124,5 @@ def _figures(runs: Sequence[Run]) -> tuple[tuple[tuple[str, Figure, bytes], ...]
                 svg = b"" if figure.absent else render(figure, "svg")
             except ToolMissingError as error:
                 return (), f"No figures on this page: {error.message}. Try: {error.remedy}."
-            drawn.append((group[0].started.plan.id, figure, svg))
+            drawn.append((tuple(run.run_id for run in group), figure, svg))
     return tuple(drawn), ""
