@@ -190,6 +190,11 @@ class Run:
         """The run's own name for itself."""
         return self.started.run_id
 
+    @property
+    def closing(self) -> str:
+        """That its host was gone, and how it went, in words; "" for a run that ended itself."""
+        return f"{self.closed.WORD} ({self.closed.reason})" if self.closed else ""
+
 
 def read_run(directory: RunDirectory, store: Store | None = None) -> Run:
     """Verify and read one run. ChainError, FormatError: the records do not hold.

@@ -89,6 +89,6 @@ def _closed_note(run: Run, event: RunClosed) -> str:
     used = sum(not cut_off for cut_off in begun.values())
     bound = "bound before, not after" if event.not_bound_after else "bound before and after"
     return (
-        f"Run {run.run_id} was {event.WORD} ({event.reason}); {bound} its boots; "
+        f"Run {run.run_id} was {run.closing}; {bound} its boots; "
         f"blocks carried out: {used} of {len(blocks)}, and no other is used."
     )

@@ -65,7 +65,11 @@ def statement(run: Run, journal: Digest, seal: Digest, outcome: Outcome) -> byte
 
 def _annotations(run: Run) -> dict[str, Any]:
     synthetic = run.started.synthetic
-    return {"synthetic": synthetic, **({"warning": SYNTHETIC} if synthetic else {})}
+    return {
+        "synthetic": synthetic,
+        **({"warning": SYNTHETIC} if synthetic else {}),
+        **({"state": run.closing} if run.closed else {}),
+    }
 
 
 def _resource(

@@ -161,7 +161,8 @@ def _entities(crated: Sequence[CratedRun], agent: Agent | None) -> Iterator[Enti
             "@type": "Dataset",
             "name": run.run_id,
             "description": f"{SYNTHETIC if run.started.synthetic else 'A sealed run.'} Plan "
-            f"{run.started.plan.id}; seal sha256:{one.seal_file.digest.hex}",
+            f"{run.started.plan.id}; seal sha256:{one.seal_file.digest.hex}"
+            + (f"; {run.closing}" if run.closed else ""),
             "identifier": _ni(one.seal_file.digest),
             "hasPart": [_to(_file_id(run, name)) for name in sorted(one.files)],
         }
@@ -260,7 +261,7 @@ def _actions(one: CratedRun, agent: Agent | None) -> list[Entity]:
         "name": f"Run {run.run_id}",
         "description": f"Plan {run.started.plan.id}: {len(run.boots)} boots begun"
         + (f", {ended.completed} completed, {ended.failed} failed" if ended else "")
-        + (f"; {run.closed.WORD} ({run.closed.reason})" if run.closed else ""),
+        + (f"; {run.closing}" if run.closed else ""),
         "startTime": _time(run.started.clock.realtime_ns),
         **({"endTime": _time(ended.clock.realtime_ns)} if ended else {}),
         "instrument": _to(_ni(run.started.harness_digest)),

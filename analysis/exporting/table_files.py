@@ -100,6 +100,7 @@ def about_runs(runs: Sequence[Run], seals: dict[str, str]) -> dict[str, Any]:
                 "plan_digest": str(run.started.plan_digest),
                 "harness_digest": str(run.started.harness_digest),
                 "engine_digest": str(run.engines[0].digest) if run.engines else None,
+                **({"state": run.closing} if run.closed else {}),
             }
             for run in sorted(runs, key=lambda run: run.run_id)
         ],

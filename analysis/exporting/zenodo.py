@@ -103,7 +103,8 @@ def _described(runs: Sequence[Run], seals: dict[str, str], synthetic: bool) -> s
     said = _paragraph(SYNTHETIC) if synthetic else ""
     items = "".join(
         f"<li>{html.escape(run.run_id)}: plan {html.escape(run.started.plan.id)}, "
-        f"seal {html.escape(seals[run.run_id])}</li>"
+        f"seal {html.escape(seals[run.run_id])}"
+        f"{html.escape(f', {run.closing}' if run.closed else '')}</li>"
         for run in sorted(runs, key=lambda run: run.run_id)
     )
     told = _paragraph("Hash-chained, sealed records of benchmark runs; code under MIT apart.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import closed_run
@@ -11,6 +12,8 @@ import sealed_run
 from analysis.claiming.reading import Reading, StudyRun, read_study_run
 from analysis.comparing.soundness import unsound
 from analysis.conduct_tables import void_table
+from analysis.exporting.in_toto import Outcome, statement
+from analysis.exporting.table_files import about_runs
 from analysis.metrics import run_metrics
 from analysis.reading import Run, read_run
 from analysis.report.run_views import run_view, unused_views
@@ -22,6 +25,7 @@ from analysis.trace import run_trace
 from analysis.typeset.provenance import RunName, records_text
 from analysis.typeset.runs import runs_tex
 from audit.recount import count_run, value_of
+from records.digest import Digest
 from records.plan import PlannedBoot, boot_order
 from records.run_directory import RunDirectory
 from records.schema import RunClosed
@@ -146,6 +150,11 @@ def test_it_is_told_wherever_it_is_shown(directory: RunDirectory, run: Run) -> N
         run.boots[-2].started.boot: "completed",
         run.boots[-1].started.boot: "interrupted",
     }
+    seals = {"run-1": str(directory.seal_digest)}
+    assert about_runs([run], seals)["runs"][0]["state"] == trace.closed
+    seal, journal = directory.seal_digest, Digest.of(directory.events.read_bytes())
+    stated = json.loads(statement(run, journal, seal, Outcome((), (), (), seal)))
+    assert stated["subject"][0]["annotations"]["state"] == trace.closed
     name = RunName("R1", directory.seal_digest, closed=True)
     typeset = runs_tex({"run-1": studied}, {"run-1": name}, data).decode()
     assert r"\kitrunrow{state}{closed: host gone (the lease was over)}" in typeset
