@@ -20,7 +20,8 @@ from kit.ssh.known_hosts import Meeting
 from records.errors import NoSshServerError
 
 pytestmark = pytest.mark.timeout(120)
-_MOST_READS = 40
+# Each moment of a login, then every fifth.
+_MOMENTS = (*range(20), *range(20, 90, 5))
 
 
 class ResettingProxy:
@@ -82,17 +83,21 @@ def resetting(target: int, reads: int) -> Iterator[ResettingProxy]:
 def test_a_reset_at_any_moment_is_tried_again_or_told(
     sshd: Sshd, kit: SshKit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until no reset comes any more: each is another moment of login or first command."""
+    """Until no reset comes any more: each is another moment of login or first commands."""
     monkeypatch.setattr("kit.ssh.connection._DELAYS_S", (0.02,))
     key = kit.user_home / ".ssh" / "id_ed25519"
     told: list[int] = []
-    for reads in range(_MOST_READS):
+    for reads in _MOMENTS:
         with resetting(sshd.port, reads) as proxy:
             place = Destination("h", "127.0.0.1", proxy.port, getpass.getuser(), (key,), True)
             meeting = Meeting(kit.home / "known", accept_new=True, ask=None, say=lambda _: None)
             host = SshHost(place, meeting)
             try:
                 assert host.run(("true",)).status == 0
+                assert host.read(key.with_suffix(".pub")) == key.with_suffix(".pub").read_bytes()
+                assert key.name in host.names(key.parent)
+                host.put(key.with_suffix(".pub"), kit.place / "copy")
+                assert host.run(("cat",), stdin=b"x" * 100_000).stdout == "x" * 100_000
             except NoSshServerError:
                 told.append(reads)
             finally:
