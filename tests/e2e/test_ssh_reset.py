@@ -20,8 +20,8 @@ from kit.ssh.known_hosts import Meeting
 from records.errors import NoSshServerError
 
 pytestmark = pytest.mark.timeout(120)
-# Each moment of a login, then every fifth.
-_MOMENTS = (*range(20), *range(20, 90, 5))
+# Every third of the login and of the first commands, and one that never comes.
+_MOMENTS = (0, *range(1, 40, 3), 1_000)
 
 
 class ResettingProxy:
