@@ -81,6 +81,7 @@ def push_images(registry: RegistryService, place: Path) -> None:
     with_cuda = _layer_with_libcuda(place, layer)
     images = {"none": (layer, "A=1")}
     images |= {str(n): (with_cuda, f"STUB_CUINIT={n}") for n in (0, 802, 803, 804, 999)}
+    images["crash"] = (with_cuda, "A=1")  # no variable: the library follows a null pointer
     for name, (data, variable) in images.items():
         pushed = push_python_image(registry, REPOSITORY, f"v{name}", data, variable)
         image = {

@@ -27,6 +27,7 @@ _TRIAL_S = 90
 _COMMAND_S = _REMOVE_S = 30
 _LEFT_AFTER = "10m"
 _OTHER_IMAGES = 3
+_SIGNALLED = 128  # as a shell, and docker wait, tell a program that a signal ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,12 @@ def _read(look: _Look, status: str, printed: str) -> Verdict:
             return _passed(len(gpus), look)
         return _failed(f"{_line(printed)} in {look.shown}", *of_smi(printed))
     answer = cuda_answer(printed)
+    if answer is None and status.isdecimal() and int(status) > _SIGNALLED:
+        return _failed(
+            f"ended by signal {int(status) - _SIGNALLED} in {look.shown}",
+            "asking CUDA for GPUs ends the program",
+            "reboot the host, or rent another",
+        )
     if answer is None:
         return _not_tried(f"{look.shown} cannot look ({_line(printed)})", "kit images verify HOST")
     cuda, devices, words = answer

@@ -145,6 +145,7 @@ def test_a_container_that_gets_the_gpu_passes(
         ("803", "CUDA error 803", "nvidia-ctk cdi generate"),
         ("804", "CUDA error 804", "newer driver"),
         ("999", "CUDA error 999", "nvidia_uvm"),
+        ("crash", "ended by signal 11", "reboot"),
     ],
 )
 def test_what_cuda_says_in_the_container_is_a_finding(
