@@ -145,7 +145,7 @@ def _stratum(
 
 
 def _names(groups: Sequence[tuple[str, ...]], material: Material) -> dict[tuple[str, ...], str]:
-    """What each group of runs is called: its study, or else its plan; a run too, where two are alike."""
+    """What each group is called: its study, or else its plan; a run too, where two are alike."""
     plans = {run.run_id: run.started.plan.id for run in material.runs}
     names = {ids: _study(ids, material.evaluation) or plans[ids[0]] for ids in groups}
     alike = Counter(names.values())
