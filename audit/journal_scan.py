@@ -53,9 +53,13 @@ class RequestCount:
 
     `sent_ns` and `end_ns` count from the start of the window, for requests that were sent; `faults`
     keeps the first few contradictions, so that a spoilt file cannot fill the memory.
-    `prompt_tokens` is -1 where the server did not say of each request. `whole_ns`, `first_ns`: how
-    long the completed requests took in all, to their end and to their first chunk. `ramp_last_ns`,
-    `steady_first_ns`: when the last request of the ramp was sent, and the first that is none; -1.
+    `unlisted`: requests of several tokens that came without a list of their steps, with so many
+    `unlisted_tokens` after the first, and `unlisted_alone` of them with one token in the last
+    chunk. `over_least`, `over_most`: by how much the steps and accepted tokens of a list exceed the
+    tokens after the first, over the requests with one. `prompt_tokens` is -1 where the server did
+    not say of each request. `whole_ns`, `first_ns`: how long the completed requests took in all, to
+    their end and to their first chunk. `ramp_last_ns`, `steady_first_ns`: when the last request of
+    the ramp was sent, and the first that is none; -1.
     """
 
     line: int = 0
@@ -70,6 +74,9 @@ class RequestCount:
     accepted: int = 0
     unlisted: int = 0
     unlisted_tokens: int = 0
+    unlisted_alone: int = 0
+    over_least: int = 0
+    over_most: int = 0
     cached_tokens: int = 0
     ramp_last_ns: int = -1
     steady_first_ns: int = -1
@@ -93,9 +100,15 @@ class RequestCount:
             self.prompt_tokens = self.prompt_tokens + request.prompt_tokens if known else -1
             self.steps += len(request.step_accepted)
             self.accepted += sum(request.step_accepted)
-            if received > 1 and not request.step_accepted:
+            later = received - 1  # the first comes from the prefill
+            if request.step_accepted:
+                over = len(request.step_accepted) + sum(request.step_accepted) - later
+                self.over_least = min(self.over_least, over)
+                self.over_most = max(self.over_most, over)
+            elif later > 0:
                 self.unlisted += 1
-                self.unlisted_tokens += received - 1  # the first comes from the prefill
+                self.unlisted_tokens += later
+                self.unlisted_alone += request.chunk_tokens[-1] == 1
             self.cached_tokens += max(request.cached_tokens, 0)
             if request.ramp:
                 self.ramp_last_ns = max(self.ramp_last_ns, request.sent_ns)

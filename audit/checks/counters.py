@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
+from analysis.acceptance import drafted_tokens
 from audit.counter_page import read_page, read_times
 from audit.finding import Check, Code, Finding
 from audit.journal_scan import Event, JournalScan, RequestCount
 from audit.repository import RepositoryView, RunView
 from records.errors import FormatError
-from records.schema import BootEnded, WindowEnded
+from records.plan import Arm
+from records.schema import BootEnded, BootStarted, WindowEnded
 
 PAGES = Code(
     "COUNT01",
@@ -27,7 +30,9 @@ STEPS = Code(
     "Where every request completed, the speculative steps that the server reports of each add up "
     "to its counters of drafts and of accepted tokens. A request whose last chunk held two steps "
     "comes without its list (seen on vLLM 0.29.0): the counters may then be above the sum by what "
-    "that request can have drafted and accepted. Prompt tokens must be the same.",
+    "that request can have drafted and accepted. With a draft model every step drafts: a list, and "
+    "what is left for those without one, makes up the tokens after the first, and whoever lacks "
+    "its list has more than one token in its last chunk. Prompt tokens must be the same.",
     "restore the run from git or from the host",
 )
 UNREADABLE = Code(
@@ -74,6 +79,7 @@ _LONGER_PPM, _LONGER_NS = 250_000, 100_000_000
 def check(repository: RepositoryView) -> Iterator[Finding]:
     """Count every window again."""
     for run, scan in repository.readable():
+        drafting = _drafting(scan)
         completed = {e.value.boot for e in scan.of(BootEnded) if e.value.outcome == "completed"}
         for event in scan.of(WindowEnded):
             moments = {_moment(name) for name in event.value.metrics}
@@ -83,7 +89,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
                 got = ", ".join(sorted(moments)) or "none"
                 yield NO_PAGES.at(shown, event.line, f"{place}: {NO_PAGES.title}", got, "both")
             yield from _pages(repository, run, event)
-            yield from _requests(repository.show(run.directory.events), scan, event)
+            yield from _requests(repository.show(run.directory.events), scan, event, drafting)
             yield from _times(repository, run, scan, event)
 
 
@@ -158,7 +164,20 @@ def _difference(name: str, before: dict[str, int] | None, after: dict[str, int] 
     return after[name] - before[name]
 
 
-def _requests(shown: str, scan: JournalScan, event: Event) -> Iterator[Finding]:
+def _drafting(scan: JournalScan) -> dict[str, Arm]:
+    """Boot -> its arm, for boots whose server listed the steps of any request."""
+    arms = {arm.id: arm for arm in scan.started.plan.arms} if scan.started else {}
+    listing = {boot for (boot, _), count in scan.requests.items() if count.steps}
+    return {
+        event.value.boot: arms[event.value.arm]
+        for event in scan.of(BootStarted)
+        if event.value.boot in listing and event.value.arm in arms
+    }
+
+
+def _requests(
+    shown: str, scan: JournalScan, event: Event, drafting: Mapping[str, Arm]
+) -> Iterator[Finding]:
     window: WindowEnded = event.value
     count = scan.requests.get((window.boot, window.window), RequestCount())
     report, counters = window.report, window.counters
@@ -167,13 +186,16 @@ def _requests(shown: str, scan: JournalScan, event: Event) -> Iterator[Finding]:
     pairs = []
     if count.prompt_tokens >= 0 and counters.preemptions <= 0:  # a preempted prompt counts twice
         pairs.append(("prompt_tokens", counters.prompt_tokens, count.prompt_tokens))
+    arm = drafting.get(window.boot)
     if count.steps and not count.unlisted:
         pairs += [
             ("drafts", counters.drafts, count.steps),
             ("accepted_tokens", counters.accepted_tokens, count.accepted),
         ]
-    elif count.steps:
-        yield from _unlisted(shown, event, count)
+    elif arm is not None and -1 not in (counters.drafts, counters.accepted_tokens):
+        yield from _unlisted(shown, event, count, arm)
+    if arm is not None and _always_drafts(arm):
+        yield from _each(shown, event, count, arm)
     if count.cached_tokens > 0 and counters.prefix_cache_hits == 0:
         pairs.append(("prefix_cache_hits", 0, count.cached_tokens))
     for name, said, counted in pairs:
@@ -182,7 +204,7 @@ def _requests(shown: str, scan: JournalScan, event: Event) -> Iterator[Finding]:
             yield STEPS.at(shown, event.line, message, str(said), f"{counted} (from the requests)")
 
 
-def _unlisted(shown: str, event: Event, count: RequestCount) -> Iterator[Finding]:
+def _unlisted(shown: str, event: Event, count: RequestCount, arm: Arm) -> Iterator[Finding]:
     """What is left of the counters must be what the requests without a list can have done.
 
     A step gives its request one token and those accepted; its last may be cut off, by as many
@@ -190,14 +212,47 @@ def _unlisted(shown: str, event: Event, count: RequestCount) -> Iterator[Finding
     """
     counters = event.value.counters
     drafts, accepted = counters.drafts - count.steps, counters.accepted_tokens - count.accepted
-    drafted_a_step = -(-counters.draft_tokens // max(counters.drafts, 1))
-    most = count.unlisted_tokens + drafted_a_step * count.unlisted
-    if min(drafts, accepted) >= 0 and drafts <= count.unlisted_tokens and drafts + accepted <= most:
+    a_step = drafted_tokens(arm, counters)
+    least = count.unlisted_tokens - max(counters.preemptions, 0) if _always_drafts(arm) else 0
+    most = count.unlisted_tokens + a_step * count.unlisted
+    if (
+        0 <= drafts <= count.unlisted_tokens
+        and 0 <= accepted <= a_step * drafts
+        and least <= drafts + accepted <= most
+    ):
         return
     place = f"boot {event.value.boot}, window {event.value.window}"
     got = f"{drafts} drafts and {accepted} accepted tokens of {count.unlisted} requests unlisted"
-    want = f"0 up, {count.unlisted_tokens} drafts at most, {most} together"
+    want = (
+        f"0 up, {count.unlisted_tokens} drafts at most, {a_step} accepted tokens a draft at most, "
+        f"{max(least, 0)} to {most} together"
+    )
     yield STEPS.at(shown, event.line, f"{place}: {STEPS.title}", got, want)
+
+
+def _each(shown: str, event: Event, count: RequestCount, arm: Arm) -> Iterator[Finding]:
+    """Where every step drafts, a list makes up its request's tokens, and is not lost at will."""
+    counters = event.value.counters
+    place = f"boot {event.value.boot}, window {event.value.window}"
+    # A preempted request is taken up again by a step without a draft.
+    least, most = -max(counters.preemptions, 0), drafted_tokens(arm, counters)
+    if count.over_least < least or count.over_most > most:
+        got = f"{count.over_least} to {count.over_most} over a request's tokens after the first"
+        yield STEPS.at(
+            shown, event.line, f"{place}, lists: {STEPS.title}", got, f"{least} to {most}"
+        )
+    if count.unlisted_alone:
+        got = f"{count.unlisted_alone} requests without a list, whose last chunk held one token"
+        yield STEPS.at(shown, event.line, f"{place}, lists: {STEPS.title}", got, "two or more")
+
+
+def _always_drafts(arm: Arm) -> bool:
+    """Whether each step of a request drafts: with a draft model, and not where it looks n-grams up.
+
+    So it was in every list of the records of vLLM 0.29.0 (its arms "draft" and "ngram").
+    """
+    config = json.loads(arm.speculative_config) if arm.speculative_config else {}
+    return isinstance(config, dict) and config.get("method") == "draft_model"
 
 
 CHECK = Check(

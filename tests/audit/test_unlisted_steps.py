@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
 import sealed_run
 
 from records import schema
@@ -23,8 +25,9 @@ def reporting(change: Any) -> sealed_run.Shape:
 
 
 def without_a_list(requests: tuple[Request, ...]) -> tuple[Request, ...]:
-    *others, last = requests
-    return (*others, replace(last, step_accepted=()))
+    """One whose last chunk may have held two steps."""
+    lost = next(r for r in requests if r.chunk_tokens[-1] > 1)
+    return tuple(replace(r, step_accepted=()) if r is lost else r for r in requests)
 
 
 def test_a_list_may_be_lost(project, codes):
@@ -48,3 +51,56 @@ def test_what_is_left_over_must_fit_the_requests_without_a_list(project, codes):
 
     project.add_run("run-3", reporting(too_few))
     assert codes(project) == {"COUNT02"}
+
+
+def more_than_the_tokens(requests: tuple[Request, ...]) -> tuple[Request, ...]:
+    """Lists of which one took over from another; their sums stay."""
+    one, two, *others = requests
+    steps = (*two.step_accepted, *one.step_accepted[1:])
+    short = replace(one, step_accepted=one.step_accepted[:1])
+    return (short, replace(two, step_accepted=steps), *others)
+
+
+def without_one_at_will(requests: tuple[Request, ...]) -> tuple[Request, ...]:
+    """A list left out of a request whose last chunk held one token, so one step."""
+    first, *others = requests
+    return (replace(ending_alone(first), step_accepted=()), *others)
+
+
+def ending_alone(request: Request) -> Request:
+    """The same tokens and steps, the last token in a chunk of its own."""
+    *chunks, before, last = request.chunk_tokens
+    return replace(request, chunk_tokens=(*chunks, before + last - 1, 1))
+
+
+def left_for_others(requests: tuple[Request, ...]) -> tuple[Request, ...]:
+    """Beside a lost list the others accept more than they did, at the cost of the lost one."""
+    lost, *others = sorted(without_a_list(requests), key=lambda r: len(r.step_accepted))
+    higher = [
+        replace(r, step_accepted=(r.step_accepted[0] + 1, *r.step_accepted[1:])) for r in others
+    ]
+    return tuple(sorted((lost, *higher), key=lambda r: r.index))
+
+
+@pytest.mark.parametrize("forged", [more_than_the_tokens, without_one_at_will, left_for_others])
+def test_a_lost_list_hides_no_forgery(project: Any, codes: Any, forged: Callable[..., Any]) -> None:
+    project.add_run("run-3", reporting(forged))
+    assert codes(project) == {"COUNT02"}
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_all_lists_of_a_window_cannot_be_left_out(
+    project: Any, codes: Any, *, listed: bool
+) -> None:
+    """The server listed its steps in the boot's other window."""
+
+    def edit(event: Any) -> Any:
+        if not isinstance(event, schema.WindowRequests) or not event.requests[0].step_accepted:
+            return event
+        requests = tuple(ending_alone(r) for r in event.requests)
+        if event.window == "c2" and not listed:
+            requests = tuple(replace(r, step_accepted=()) for r in requests)
+        return replace(event, requests=requests)
+
+    project.add_run("run-3", sealed_run.Shape(edit=edit))
+    assert codes(project) == (set() if listed else {"COUNT02"})
