@@ -30,7 +30,7 @@ BEFORE_ONLY = Code(
     "Engine and models were bound before the boots, and no binding after the last window came "
     "home, nor the list of modules that run.ended has. That they did not change in between is "
     "likely and not shown: whatever rests on this run says so.",
-    "none: the host is gone. Measure the blocks once more where it matters",
+    "nothing can be bound any more; measure the blocks once more where it matters",
 )
 LACKING = Code(
     "CLOSE02",

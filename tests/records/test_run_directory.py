@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from records import canonical
+from records import canonical, schema
 from records.digest import Digest
 from records.errors import ChainError, FormatError, UnknownRunError
+from records.journal import Journal
 from records.run_directory import RunDirectory, RunFileError, runs_in
 
 MakeRun = Callable[[Path], RunDirectory]
@@ -235,3 +236,17 @@ def test_a_link_to_a_run_is_no_run(tmp_path: Path) -> None:
     (tmp_path / "run-1").mkdir()
     (tmp_path / "run-2").symlink_to("run-1")
     assert [run.path.name for run in runs_in(tmp_path)] == ["run-1"]
+
+
+def test_how_a_run_was_closed_is_read_off_its_last_line_alone(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    assert run.closed is None
+    event = schema.RunClosed("the lease was over", "0.1", 2, 0, "", ("engine",))
+    with Journal.create(run.events) as journal:
+        journal.append(event)
+        assert run.closed == event
+        journal.append(schema.BootHealthy("b01-1-none", 1))
+    assert run.closed is None
+    run.events.unlink()
+    os.mkfifo(run.events)  # whoever opens it waits for ever
+    assert run.closed is None
