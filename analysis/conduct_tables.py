@@ -9,6 +9,7 @@ import re
 import statistics
 from collections.abc import Sequence
 
+from analysis.facts import integers, part
 from analysis.reading import Boot, Run
 from analysis.table import MISSING, Column, Table, number, words
 from records.plan import boot_order
@@ -179,9 +180,8 @@ def pace_table(runs: Sequence[Run]) -> tuple[Table, ...]:
 
 def _pace_ms(ended: WindowEnded | None) -> list[float]:
     """The times that a window's facts hold (remote/host/pace.py); none in older records."""
-    host = ended.facts.get("host") if ended else None
-    times = host.get("pace_ns", []) if isinstance(host, dict) else []
-    return [ns / 1e6 for ns in times if isinstance(ns, int) and ns > 0]
+    times = integers(part(ended.facts, "host"), "pace_ns") if ended else []
+    return [ns / 1e6 for ns in times if ns > 0]
 
 
 def calibration_table(runs: Sequence[Run]) -> Table:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from analysis.claiming.reading import StudyRun
+from analysis.facts import parts
 from records import schema
 
 CPU = "CPU"
@@ -136,8 +137,8 @@ def _by_name(gpu: dict[str, object]) -> str:
 
 
 def _accelerator(facts: Mapping[str, object]) -> tuple[str, str]:
-    gpus = facts.get("gpus")
-    if isinstance(gpus, list) and gpus:
+    gpus = parts(facts, "gpus")
+    if gpus:
         names = sorted({str(gpu.get("name")) for gpu in gpus})
         found = {str(gpu.get("compute_capability") or _by_name(gpu)) for gpu in gpus}
         return " and ".join(names), found.pop() if len(found) == 1 else "unknown"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from analysis.facts import integers, part, parts
 from analysis.figures.figure import Figure
 from analysis.figures.rows import Row, grouped, rows_of
 from analysis.figures.style import MARK, WIDE
@@ -127,19 +128,13 @@ def _window(
     compiled = str(len(ended.jit_lines))
     note = "; ".join(window.void) or MISSING
     yield _span(head, what, window.window.id, (begun_ns, begun_ns + length), compiled, note)
-    for trace in _traces(ended.facts):
-        samples = trace.get("sm_clock_mhz", [])
+    for trace in parts(part(ended.facts, "gpu"), "traces"):
+        samples = integers(trace, "sm_clock_mhz")
         for place, mhz in enumerate(samples):
             at = number((begun_ns + length * (place + 0.5) / len(samples)) / _S, 3)
             clock = MISSING if mhz < 0 else str(mhz)
             gpu = str(trace.get("uuid", MISSING))
             yield (*head, _CLOCK, window.window.id, at, at, MISSING, clock, gpu)
-
-
-def _traces(facts: dict[str, Any]) -> list[dict[str, Any]]:
-    gpu = facts.get("gpu", {})
-    found: list[dict[str, Any]] = gpu.get("traces", []) if isinstance(gpu, dict) else []
-    return found
 
 
 def _span(

@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from analysis.conduct_tables import reason_text
+from analysis.facts import integer, part, parts
 from analysis.reading import Boot, Run
 from analysis.report.model import RunView, UnusedView
 from analysis.report.sources import SourceBook
@@ -73,7 +74,7 @@ def utc(realtime_ns: int) -> str:
 
 def gpu_names(facts: Mapping[str, Any]) -> str:
     """The GPUs of a host, `2 x NVIDIA L4`, or "no GPU"."""
-    names = [str(gpu.get("name")) for gpu in facts.get("gpus", [])]
+    names = [str(gpu.get("name")) for gpu in parts(facts, "gpus")]
     counted = {name: names.count(name) for name in names}
     shown = [f"{n} x {name}" if n > 1 else name for name, n in counted.items()]
     return ", ".join(shown) or "no GPU"
@@ -115,13 +116,13 @@ def _stratum(run: Run, facts: Mapping[str, Any], trace: RunTrace) -> tuple[tuple
 
 
 def _machine(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    cpu, memory = facts.get("cpu", {}), facts.get("memory", {})
+    cpu, memory_bytes = part(facts, "cpu"), integer(part(facts, "memory"), "total_bytes")
     cores = facts.get("cores_online")
     if cpu:
         yield "processor", f"{cpu.get('model', '')}, {cores} cores online"
-    if memory:
-        yield "memory", f"{memory.get('total_bytes', 0) / _GIB:.1f} GiB"
-    for gpu in facts.get("gpus", []):
+    if memory_bytes is not None:
+        yield "memory", f"{memory_bytes / _GIB:.1f} GiB"
+    for gpu in parts(facts, "gpus"):
         mib = gpu.get("memory_total_mib")
         yield "GPU", f"{gpu.get('name')}" + (f", {mib} MiB" if mib else "")
     for name, key in (

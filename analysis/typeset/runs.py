@@ -11,6 +11,7 @@ from pathlib import Path
 
 from analysis.claiming.evidence import Study
 from analysis.claiming.reading import StudyRun
+from analysis.facts import part, parts
 from analysis.trace import UNBOUND, RunTrace, run_trace
 from analysis.typeset.provenance import RunName
 from analysis.typeset.words import code, command, escaped, joined
@@ -74,18 +75,13 @@ def _rows(run: StudyRun, found: RunTrace) -> Iterator[tuple[str, str]]:
         yield f"model {model}", code(digest)
     yield "host", f"salted id {code(found.host or _UNTOLD)}"
     yield "GPU driver", escaped(found.driver)
-    gpus = facts.get("gpus", [])
-    yield "GPUs", escaped(", ".join(_gpu(gpu) for gpu in gpus) if gpus else "none")
+    gpus = [str(gpu.get("name", _UNTOLD)) for gpu in parts(facts, "gpus")]
+    yield "GPUs", escaped(", ".join(gpus) or "none")
     for label, key in (("CUDA", "cuda"), ("kernel", "kernel"), ("system", "os")):
         yield label, escaped(str(facts.get(key, _UNTOLD)))
-    cpu = facts.get("cpu", {})
-    model = cpu.get("model", _UNTOLD) if isinstance(cpu, dict) else _UNTOLD
+    model = part(facts, "cpu").get("model", _UNTOLD)
     yield "CPU", escaped(f"{model}, {facts.get('cores_online', _UNTOLD)} cores online")
     counted: dict[str, int] = {}
     for boot in run.boots:
         counted[boot.outcome] = counted.get(boot.outcome, 0) + 1
     yield "boots", escaped(", ".join(f"{n} {name}" for name, n in sorted(counted.items())))
-
-
-def _gpu(facts: object) -> str:
-    return str(facts.get("name", _UNTOLD)) if isinstance(facts, dict) else str(facts)

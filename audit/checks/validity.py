@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analysis.acceptance import drafted_tokens
+from analysis.facts import integer, part, parts
 from audit.finding import Check, Code, Finding
 from audit.journal_scan import Event, JournalScan, RequestCount
 from audit.repository import RepositoryView
@@ -108,9 +109,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
 
 
 def _unwatched(shown: str, event: Event, place: str) -> Iterator[Finding]:
-    gpu = event.value.facts.get("gpu")
-    traces = gpu.get("traces") if isinstance(gpu, dict) else None
-    if not (isinstance(traces, list) and traces) and not event.value.void:
+    if not parts(part(event.value.facts, "gpu"), "traces") and not event.value.void:
         yield UNWATCHED.at(shown, event.line, f"{place}: {UNWATCHED.title}", "no trace", "samples")
 
 
@@ -173,14 +172,11 @@ def _declares_prefix_cache(plan: Plan, scan: JournalScan, window: WindowEnded) -
 
 def _reasons(window: WindowEnded) -> set[str]:
     """Every clock reason in the window's GPU samples; facts of another shape hold none."""
-    gpu = window.facts.get("gpu")
-    traces = gpu.get("traces", ()) if isinstance(gpu, dict) else ()
-    return {
-        str(reason)
-        for trace in traces
-        if isinstance(trace, dict)
-        for reason in trace.get("reasons", ())
-    }
+    found: set[str] = set()
+    for trace in parts(part(window.facts, "gpu"), "traces"):
+        reasons = trace.get("reasons")
+        found.update(map(str, reasons) if isinstance(reasons, list) else ())
+    return found
 
 
 def _gpu(window: WindowEnded) -> Iterator[tuple[str, str]]:
@@ -197,9 +193,7 @@ def _gpu(window: WindowEnded) -> Iterator[tuple[str, str]]:
 
 def _counted(window: WindowEnded, name: str) -> int:
     """A count of the GPU's facts; 0 where the host did not show it or the facts hold none."""
-    gpu = window.facts.get("gpu")
-    count = gpu.get(name) if isinstance(gpu, dict) else None
-    return count if isinstance(count, int) and count > 0 else 0
+    return max(integer(part(window.facts, "gpu"), name) or 0, 0)
 
 
 def _client(bounds: Bounds, window: WindowEnded) -> Iterator[tuple[str, str]]:
