@@ -2,7 +2,7 @@
 
 Invariant: bytes once written are never changed; an event is on disk before `append` returns; one
 process writes at a time. The only bytes ever cut are those of a torn last line, and the next event
-says so.
+says so, or is the one that the line began with (`drop_begun`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from records import chain, durable, schema
+from records import canonical, chain, durable, schema
 from records.chain import ChainState
 from records.digest import Digest
 from records.errors import (
@@ -111,6 +111,36 @@ class Journal:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def drop_begun(path: Path, event_type: str) -> bool:
+    """Cut off a torn last line that began an event of this type, whose time is that before it.
+
+    For an event that no host writes, and that is made anew. Of any other line nothing is cut, nor
+    of one whose type does not show. ChainError, FormatError: the lines before do not verify.
+    RunBusyError if another process writes.
+    """
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    _lock(fd, path)
+    try:
+        with path.open("rb") as file:
+            torn_at, torn = _torn_tail(file)
+            if not torn:
+                return False
+            file.seek(0)
+            state = chain.verify(_complete_lines(file, torn_at))
+            file.seek(max(0, torn_at - chain.MAX_LINE_BYTES))
+            whole = file.read(torn_at - file.tell())
+        last = whole.removesuffix(b"\n").rpartition(b"\n")[2]
+        t_ns = schema.decode(canonical.decode(last)).t_ns if last else 0
+        begins = chain.make_line(state, t_ns, event_type, {}).removesuffix(b"{}}\n")
+        if not torn.startswith(begins):
+            return False
+        os.ftruncate(fd, torn_at)
+        os.fsync(fd)
+        return True
+    finally:
+        os.close(fd)
 
 
 def is_busy(path: Path) -> bool:

@@ -6,6 +6,7 @@ has not ended, goes on nowhere that this machine knows of, and lacks nothing tha
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +16,14 @@ from kit.home import Home
 from kit.run.whereabouts import require_all_home, require_gone
 from records.checkpoint import Leaf, add_run
 from records.digest import Digest
-from records.errors import ChainError, ClosedRunError, ForeignDirectoryError
-from records.journal import Journal
+from records.errors import (
+    ChainError,
+    ClosedRunError,
+    DiskFullError,
+    ForeignDirectoryError,
+    RunBusyError,
+)
+from records.journal import Journal, drop_begun
 from records.plan import Plan, boot_order
 from records.run_directory import RunDirectory, is_regular
 from records.schema import (
@@ -71,6 +78,9 @@ def close_run(home: Home, run: RunDirectory, why: Reason) -> Closed:
     name did not come home. ForeignDirectoryError: it does not stand among the records.
     """
     _require_open(home, run)
+    if is_regular(run.events):
+        # A stop cut it short: no host writes such a line.
+        drop_begun(run.events, RunClosed.TYPE)
     seen = Seen.of(_verified(run))
     if seen.ended:
         raise ClosedRunError(
@@ -84,10 +94,15 @@ def close_run(home: Home, run: RunDirectory, why: Reason) -> Closed:
     require_all_home(home, run)
     _require_files(run, seen)
     with Journal.resume(run.events) as journal:
+        if run.is_sealed or journal.state.lines != seen.lines:
+            raise RunBusyError(
+                f"run {run.path.name} was closed or brought home further meanwhile",
+                f"kit status {run.path.name}",
+            )
         # One that was stopped before its seal was written is completed.
         event = seen.closed or seen.closing(why)
         if seen.closed is None:
-            journal.append(event, seen.last_ns)
+            _append(run, journal, event, seen.last_ns)
         seal = write_seal(run.path, run.path.name, journal.state)
     leaf = Leaf(run.path.name, Digest.of(seal.encode()))
     return Closed(
@@ -98,6 +113,18 @@ def close_run(home: Home, run: RunDirectory, why: Reason) -> Closed:
         sum(how == "failed" for how in seen.outcomes.values()),
         add_run(run.path.parent, leaf),
     )
+
+
+def _append(run: RunDirectory, journal: Journal, event: RunClosed, t_ns: int) -> None:
+    """On a full disk the journal is left as it came home, not in the middle of a line."""
+    came_home = journal.state.bytes
+    try:
+        journal.append(event, t_ns)
+    except DiskFullError:
+        with run.events.open("rb+") as file:
+            file.truncate(came_home)
+            os.fsync(file.fileno())
+        raise
 
 
 @dataclass(slots=True)

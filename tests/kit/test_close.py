@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import resource
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from records.decode import to_object
 from records.errors import (
     ChainError,
     ClosedRunError,
+    DiskFullError,
     ForeignDirectoryError,
     KitError,
     NotAPrefixError,
@@ -294,3 +296,69 @@ def test_a_lock_that_nobody_holds_names_nobody(tmp_path: Path) -> None:
     with lock.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert holder(lock) == "run old"
+
+
+@pytest.mark.parametrize("room_bytes", [0, 1, 60, 200])
+def test_a_full_disk_leaves_the_run_as_it_came_home(
+    home: Home, run: RunDirectory, room_bytes: int
+) -> None:
+    before = tree(home.data)
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    room_bytes += len(before[f"{RUN}/events.jsonl"])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room_bytes, most[1]))
+    try:
+        with pytest.raises(DiskFullError):
+            closed_run.closed(run)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, most)
+    assert tree(home.data) == before
+    assert closed_run.closed(run).listed
+
+
+def test_a_closing_that_a_stop_cut_short_is_done_again(
+    home: Home, run: RunDirectory, tmp_path: Path
+) -> None:
+    """The line of run.closed is on disk in part: nothing else of the run is lost."""
+    before = run.events.read_bytes()
+    whole = tmp_path / "whole" / "records" / "data" / RUN
+    shutil.copytree(run.path, whole)
+    closed_run.closed(RunDirectory(whole))
+    line = (whole / "events.jsonl").read_bytes().removeprefix(before)
+    for kept in (line.index(b'"value":') + 8, 200, len(line) - 1):
+        run.events.write_bytes(before + line[:kept])
+        close_run(home, run, replace(closed_run.REASON, because="another reason"))
+        *_, last = run.read()
+        assert last.event.reason == "another reason"
+        assert run.events.read_bytes().startswith(before)
+        for path in (run.path / "seal.json", home.data / "RUNS", home.data / "CHECKPOINT"):
+            path.unlink()
+
+
+def test_another_torn_line_than_that_of_a_closing_is_refused(run: RunDirectory) -> None:
+    """It was cut off from an event that the host wrote, which may be had from there."""
+    text = run.events.read_bytes()
+    *_, last = text.splitlines(keepends=True)
+    run.events.write_bytes(text.removesuffix(last) + last[:-9])
+    with refused(run, ChainError, "middle of a line"):
+        closed_run.closed(run)
+
+
+class Meanwhile(Home):
+    """A home in which the run is closed by another kit as soon as anybody asks where it was."""
+
+    def run(self, run_id: str) -> Path:
+        """As in Home."""
+        here = closed_run.home_of(self.root)
+        if not RunDirectory(here.data / run_id).is_sealed:
+            close_run(here, RunDirectory(here.data / run_id), closed_run.REASON)
+        return super().run(run_id)
+
+
+def test_two_closings_at_once_close_it_once(home: Home, run: RunDirectory) -> None:
+    """The other one is done between the reading of the journal and its lock."""
+    meanwhile = Meanwhile(home.root, home.path, home.data, home.out)
+    with pytest.raises(RunBusyError, match="meanwhile"):
+        close_run(meanwhile, run, replace(closed_run.REASON, because="another reason"))
+    *_, last = run.read()
+    assert last.event.reason == closed_run.REASON.because
+    assert not list(run.verify_files())
