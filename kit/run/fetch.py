@@ -194,7 +194,9 @@ def _beside_closed(arrived: RunDirectory, local: RunDirectory) -> Fetched:
     if same and (arrived.is_sealed == (len(lines) == len(ours))):
         if arrived.is_sealed:  # a copy of the closed run
             require_prefix(local.path, arrived.path)
-        return Fetched(run_id, local.path, local.is_sealed, new_bytes=0, listed=False)
+        # One that was stopped between its seal and its line in RUNS is listed now.
+        listed = local.is_sealed and add_run(local.path.parent, Leaf(run_id, local.seal_digest))
+        return Fetched(run_id, local.path, local.is_sealed, new_bytes=0, listed=listed)
     came_home = event.came_home if event else 0
     if lines[:came_home] != ours[:came_home]:
         raise _not_a_prefix(run_id, EVENTS_NAME, "differs from what had come home")

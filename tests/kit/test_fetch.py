@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+import closed_run
 import pytest
 
 from kit.home import Home
@@ -235,3 +236,16 @@ def test_a_run_that_is_home_under_the_seal_of_its_host_is_passed_over(
     assert left() is None  # the host's is another one by now: fetching it says so
     with pytest.raises(ChainError):
         fetch_run(LocalHost(), remote, data)
+
+
+def test_a_closed_run_that_was_not_listed_yet_is_listed_by_the_next_fetch(tmp_path: Path) -> None:
+    """The kit was stopped after the seal: what was carried here is no more than what is home."""
+    data = tmp_path / "project" / "records" / "data"
+    run = closed_run.cut_short(data / RUN)
+    shutil.copytree(run.path, tmp_path / "carried" / RUN)
+    closed_run.closed(run)
+    for name in (RUNS_NAME, CHECKPOINT_NAME):
+        (data / name).unlink()
+    fetched = fetch_run(LocalHost(), tmp_path / "carried" / RUN, data)
+    assert (fetched.sealed, fetched.listed) == (True, True)
+    assert [leaf.seal for leaf in read_runs(data)] == [run.seal_digest]
