@@ -14,7 +14,7 @@ from typing import Any
 
 from kit.home import Home
 from kit.run.whereabouts import require_all_home, require_gone
-from records.checkpoint import Leaf, add_run
+from records.checkpoint import Checkpoint, Leaf, add_run, read_checkpoint, read_runs
 from records.digest import Digest
 from records.errors import (
     ChainError,
@@ -77,6 +77,8 @@ def close_run(home: Home, run: RunDirectory, why: Reason) -> Closed:
     RunBusyError: it is being written. ChainError: it does not verify, or a file that its events
     name did not come home. ForeignDirectoryError: it does not stand among the records.
     """
+    if run.is_sealed and run.closed is not None and not _is_listed(run):
+        return _listed(home, run)  # a stop came between its seal and the lists
     _require_open(home, run)
     if is_regular(run.events):
         # A stop cut it short: no host writes such a line.
@@ -104,14 +106,34 @@ def close_run(home: Home, run: RunDirectory, why: Reason) -> Closed:
         if seen.closed is None:
             _append(run, journal, event, seen.last_ns)
         seal = write_seal(run.path, run.path.name, journal.state)
-    leaf = Leaf(run.path.name, Digest.of(seal.encode()))
+    return _told(run, seen, event, Digest.of(seal.encode()))
+
+
+def _is_listed(run: RunDirectory) -> bool:
+    """Whether RUNS has the run, and CHECKPOINT covers RUNS."""
+    leaves = read_runs(run.path.parent)
+    covered = read_checkpoint(run.path.parent) == Checkpoint.of(leaves)
+    return covered and any(leaf.run_id == run.path.name for leaf in leaves)
+
+
+def _listed(home: Home, run: RunDirectory) -> Closed:
+    _require_among(home, run)
+    for fault in run.verify_files():
+        raise fault
+    seen = Seen.of(run.read())
+    if seen.closed is None or seen.started is None or seen.started.run_id != run.path.name:
+        raise ForeignDirectoryError(f"{run.path} holds another run", "kit audit")
+    return _told(run, seen, seen.closed, run.seal_digest)
+
+
+def _told(run: RunDirectory, seen: Seen, event: RunClosed, seal: Digest) -> Closed:
     return Closed(
         run.path,
         event,
         seen.blocks,
         seen.carried_out,
         sum(how == "failed" for how in seen.outcomes.values()),
-        add_run(run.path.parent, leaf),
+        add_run(run.path.parent, Leaf(run.path.name, seal)),
     )
 
 
@@ -216,6 +238,10 @@ def _require_open(home: Home, run: RunDirectory) -> None:
             f"run {run.path.name} is sealed: it {how}, and never changes",
             f"kit analyze {run.path.name}",
         )
+    _require_among(home, run)
+
+
+def _require_among(home: Home, run: RunDirectory) -> None:
     if run.path.absolute().parent not in (home.data, home.out / "demo" / "records"):
         raise ForeignDirectoryError(
             f"{run.path} is not among the records, {home.data}",

@@ -334,6 +334,30 @@ def test_a_closing_that_a_stop_cut_short_is_done_again(
             path.unlink()
 
 
+@pytest.mark.parametrize("lost", [("RUNS", "CHECKPOINT"), ("CHECKPOINT",)])
+def test_a_stop_between_seal_and_lists_is_made_up_for_by_the_same_command(
+    home: Home, run: RunDirectory, lost: tuple[str, ...]
+) -> None:
+    closed_run.closed(run)
+    before = tree(home.data)
+    for name in lost:
+        (home.data / name).unlink()
+    again = closed_run.closed(run)
+    assert (again.event, again.missing) == (run.closed, (2,))
+    assert tree(home.data) == before
+
+
+def test_what_was_sealed_by_closing_and_changed_then_is_not_listed(
+    home: Home, run: RunDirectory
+) -> None:
+    closed_run.closed(run)
+    for name in ("RUNS", "CHECKPOINT"):
+        (home.data / name).unlink()
+    min((run.path / "logs").iterdir()).write_bytes(b"")
+    with refused(run, ChainError, "logs/"):
+        closed_run.closed(run)
+
+
 def test_another_torn_line_than_that_of_a_closing_is_refused(run: RunDirectory) -> None:
     """It was cut off from an event that the host wrote, which may be had from there."""
     text = run.events.read_bytes()
