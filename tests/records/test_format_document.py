@@ -195,6 +195,22 @@ def test_the_shell_confirms_the_root(shell: str, tmp_path: Path) -> None:
     assert _run(shell, "root", cwd=tmp_path).returncode == 1
 
 
+@SHELLS
+@pytest.mark.parametrize("runs", [1, 3, 6, 7])
+def test_the_shell_confirms_the_root_of_any_number_of_runs(
+    shell: str, runs: int, tmp_path: Path
+) -> None:
+    for number in range(runs):
+        checkpoint.add_run(tmp_path, checkpoint.Leaf(f"run-{number}", Digest.of(b"%d" % number)))
+    ended = _run(shell, "root", cwd=tmp_path)
+    point = checkpoint.read_checkpoint(tmp_path)
+    assert point is not None
+    assert ended.stdout == f"{point.root.hex}\n", ended.stderr
+    (tmp_path / "RUNS").write_text("".join((tmp_path / "RUNS").read_text().splitlines(True)[:-1]))
+    ended = _run(shell, "root", cwd=tmp_path)
+    assert (ended.returncode, ended.stderr) == (1, f"runs: got {runs - 1}\n")
+
+
 if __name__ == "__main__":
     before = DOCUMENT.read_text("utf-8")
     DOCUMENT.write_text(
