@@ -16,7 +16,8 @@ from kit.planning.plan_checks import obstacles
 from kit.planning.plan_cost import Cost, Tariff, cost_of, rows_by_claim
 from kit.planning.plan_view import expected_s, lease_text, overview, window_text
 from kit.run.follow import duration
-from records.plan import boot_order
+from kit.run.state import count
+from records.plan import Plan, boot_order
 
 
 @click.group(cls=Parts)
@@ -80,6 +81,8 @@ def list_plans(as_json: bool) -> None:
 def show(name: str, minutes: int, blocks: tuple[int, ...], as_json: bool) -> None:
     """Show a plan: arms, order of boots, windows, expected duration, what a host must have.
 
+    With --blocks only these: their arms, boots and duration; --json tells the whole plan.
+
     \b
     Example:
       kit plan show l4-confounds
@@ -99,26 +102,37 @@ def show(name: str, minutes: int, blocks: tuple[int, ...], as_json: bool) -> Non
     lock = f"images/{plan.engine.lock}" if plan.engine.lock else "none (synthetic)"
     click.echo(f"engine {engine}, lock {lock}; models {', '.join(plan.models)}\n")
     factors = list(plan.arms[0].factors)
+    boots = boot_order(plan, blocks)
+    arms = [arm for arm in plan.arms if arm.id in {boot.arm for boot in boots}]
     print_table(
         ("arm", "model", "cache", *factors),
-        [(a.id, a.model, a.cache, *(a.factors[f] for f in factors)) for a in plan.arms],
+        [(a.id, a.model, a.cache, *(a.factors[f] for f in factors)) for a in arms],
     )
     click.echo()
     print_table(("window", "load"), [(w.id, window_text(w)) for w in plan.windows])
     click.echo(f"\norder of boots (seed {plan.seed}):")
-    boots = boot_order(plan)
-    for block in range(1, plan.blocks + 1):
+    for block in blocks or range(1, plan.blocks + 1):
         click.echo(f"  block {block}: {'  '.join(b.arm for b in boots if b.block == block)}")
     need = plan.requirements
     gpu = f", GPU {need.compute_capability} or above with {need.gpu_memory_mib} MiB"
     click.echo(
-        f"\n{len(boots)} boots, about {duration(expected_s(plan))} after installation\n"
+        f"\n{count(len(boots), 'boot')}, about {duration(expected_s(plan, blocks))} "
+        f"after installation{_of_blocks(plan, blocks)}\n"
         f"needs {need.memory_mib} MiB of memory, {need.disk_mib} MiB of disk"
         f"{', ' + ' '.join(need.cpu_flags) if need.cpu_flags else ''}"
         f"{gpu if need.gpu_memory_mib else ', no GPU'}"
     )
-    for line in lease_text(plan, minutes, blocks) if plan.estimates.setup_s else ():
-        click.echo(line)
+    if plan.estimates.setup_s:
+        click.echo(f"\nwhich of {'these' if blocks else 'the'} blocks a host holds:")
+        for line in lease_text(plan, minutes, blocks):
+            click.echo(f"  {line}")
+
+
+def _of_blocks(plan: Plan, blocks: tuple[int, ...]) -> str:
+    """What part of the plan that is, where it is not all of it."""
+    if not blocks:
+        return ""
+    return f"; {count(len(blocks), 'block')} of {plan.blocks}, {len(boot_order(plan))} boots in all"
 
 
 def _yes(value: bool) -> str:

@@ -10,9 +10,10 @@ from records.load import Window
 from records.plan import Plan, boot_order
 
 
-def expected_s(plan: Plan) -> int:
-    """Seconds from the first boot to the seal, by the plan's own estimates."""
-    return len(boot_order(plan)) * boot_s(plan) + primes(plan) * plan.estimates.first_boot_s
+def expected_s(plan: Plan, blocks: Sequence[int] = ()) -> int:
+    """Seconds that these blocks, or all, take once all is installed, as the plan estimates."""
+    first_s = primes(plan, blocks) * plan.estimates.first_boot_s
+    return len(boot_order(plan, tuple(blocks))) * boot_s(plan) + first_s
 
 
 def boot_s(plan: Plan) -> int:
@@ -46,7 +47,7 @@ def lease_text(plan: Plan, minutes: int, blocks: Sequence[int] = ()) -> Iterator
                 break
             held, boots, took_s = [*held, block], fresh, total_s
         told = f"blocks {', '.join(map(str, held))}" if held else "no block"
-        yield f"{minutes} minutes, {what}: {told}, {boots} boots, {took_s} s of {minutes * 60}"
+        yield f"{minutes} minutes, {what}: {told}; {boots} boots, {took_s} s of {minutes * 60}"
 
 
 def window_text(window: Window) -> str:

@@ -74,6 +74,20 @@ def test_plan_show_tells_arms_order_and_needs(capsys: pytest.CaptureFixture[str]
         assert words in shown
 
 
+def test_plan_show_of_some_blocks_shows_no_others(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("plan", "show", "sm90-confounds", "--blocks", "2,4") == 0
+    shown = capsys.readouterr().out
+    assert "  block 2: " in shown
+    assert "  block 4: " in shown
+    for word in ("block 1:", "block 3:", "flashinfer", "ngram"):
+        assert word not in shown
+    assert "4 boots, about 6 min" in shown
+    assert "2 blocks of 21, 81 boots in all" in shown
+    lease = shown.rpartition("\n\n")[2].splitlines()
+    assert lease[0] == "which of these blocks a host holds:"
+    assert all(line.startswith("  25 minutes, a") for line in lease[1:])
+
+
 def test_plan_show_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("plan", "show", "l4-confounds", "--json") == 0
     told = json.loads(capsys.readouterr().out)
@@ -335,6 +349,9 @@ def test_a_job_that_never_began_is_no_row_and_not_the_newest_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("KIT_HOME", str(tmp_path))
+    monkeypatch.setenv(
+        "KIT_DATA", str(tmp_path / "data")
+    )  # closed runs of the records are told, too
     make_run(tmp_path / "runs" / "20260101T000000Z-begun", small_plan(1, 1), Shape())
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs" / "20270101T000000Z-refused.json").write_bytes(b"{}")
