@@ -17,6 +17,7 @@ import orjson
 from analysis.requests import RequestColumns, RequestGatherer, put_together
 from records import schema
 from records.errors import ForeignDirectoryError, FormatError, UnknownRunError
+from records.limits import printable
 from records.load import Window
 from records.plan import PlannedBoot, boot_order
 from records.run_directory import RunDirectory, is_regular, runs_in
@@ -193,7 +194,7 @@ class Run:
     @property
     def closing(self) -> str:
         """That its host was gone, and how it went, in words; "" for a run that ended itself."""
-        return f"{self.closed.WORD} ({self.closed.reason})" if self.closed else ""
+        return f"{self.closed.WORD} ({printable(self.closed.reason)})" if self.closed else ""
 
 
 def read_run(directory: RunDirectory, store: Store | None = None) -> Run:

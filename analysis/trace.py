@@ -19,6 +19,7 @@ from analysis.claiming.reading import Line, StudyRun
 from analysis.findings import parse
 from records.digest import Digest
 from records.errors import FormatError, UnknownRunError
+from records.limits import printable
 from records.run_directory import RunDirectory
 
 UNBOUND = "unbound"
@@ -132,7 +133,7 @@ def reverse(record: str, evaluation: Evaluation, root: Path, data: Path) -> Reve
         if _rests(value, name, line)
     }
     event = directory.closed
-    closed = f"{event.WORD} ({event.reason})" if event else ""
+    closed = f"{event.WORD} ({printable(event.reason)})" if event else ""
     found = _findings(root, seal) if not line else ()
     return ReverseTrace(name, str(seal), line, claims, found, closed)
 
@@ -208,7 +209,7 @@ def run_trace(run: StudyRun, data: Path) -> RunTrace:
         run.host_id,
         str(first.facts.get("driver", "absent")) if first else "unknown",
         {c.concurrency: c.error_p99_ns for c in run.calibrations},
-        f"{run.closed.WORD} ({run.closed.reason})" if run.closed else "",
+        f"{run.closed.WORD} ({printable(run.closed.reason)})" if run.closed else "",
     )
 
 

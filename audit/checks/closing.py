@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from audit.finding import Check, Code, Finding
 from audit.journal_scan import Event, JournalScan
 from audit.repository import RepositoryView, RunView
+from records.limits import printable
 from records.plan import boot_order
 from records.schema import (
     BootEnded,
@@ -60,6 +61,10 @@ UNTRUE = Code(
 )
 
 
+# As long as kit close lets a reason be.
+_MOST_WORDS = 500
+
+
 def check(repository: RepositoryView) -> Iterator[Finding]:
     """Hold each run.closed against its own journal."""
     for run, scan in repository.readable():
@@ -91,7 +96,8 @@ def _true(shown: str, scan: JournalScan, event: Event) -> Iterator[Finding]:
         ("interrupted boot", said.interrupted or "none", _open_boot(before) or "none"),
         ("not bound after", _some(said.not_bound_after), _some(_unbound(scan, before))),
         ("t_ns", str(event.envelope.t_ns), str(last_ns)),
-        ("reason", "given" if said.reason.strip() else "none", "given"),
+        ("reason", _words(said.reason), "words"),
+        ("kit", _words(said.kit), "words"),
     ]
     for name, got, want in facts:
         if got != want:
@@ -119,6 +125,13 @@ def _lacks(shown: str, run: RunView, scan: JournalScan, event: Event) -> Iterato
         listed = ", ".join(map(str, missing))
         message = f"run {run.name}: {len(missing)} of {len(blocks)} planned blocks are missing"
         yield LACKING.at(shown, event.line, message, f"without block {listed}", "every block")
+
+
+def _words(text: str) -> str:
+    """ "words" for one line that shows all it holds, as kit close takes it."""
+    if not text.strip() or len(text) > _MOST_WORDS or printable(text) != text:
+        return f"{len(text)} characters: {printable(text[:40])}" if text.strip() else "none"
+    return "words"
 
 
 def _open_boot(events: list[Event]) -> str:
