@@ -44,6 +44,8 @@ from records.run_directory import RunDirectory, RunFileError, is_regular
 _MOST_BYTES = 1 << 26
 _MOMENTS = ("before", "after")
 _MS_PER_S, _NS_PER_MS = 1e3, 1e6
+# Of all requests since the server began: thirty thousand years. Beyond it microseconds are lost.
+_MOST_S = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,8 @@ def _means(
     if after[count] - before[count] != seen.requests:
         # By more: others were served, too, or one request was counted twice.
         return Means(why="the server counted other requests than the window's")
+    if not 0 <= before[total] <= after[total] <= _MOST_S:
+        return Means(why="the server's sums are no times of requests")
     client_ms = _client_ms(quantity, seen)
     if isinstance(client_ms, str):
         return Means(why=client_ms)
@@ -228,15 +232,21 @@ def _unpacked(data: bytes) -> str:
 def totals(text: str) -> dict[str, float]:
     """Sums and counts of the histograms of QUANTITIES, over all label sets, by the sample's name.
 
-    A histogram that the page does not have is not there. FormatError: a line that is no sample.
+    A histogram that the page does not have is not there. FormatError: a line that is no sample, or
+    a series that stands twice.
     """
     # Here, because most verbs do without it.
     from prometheus_client.parser import text_string_to_metric_families
 
     found: dict[str, float] = {}
+    series: set[tuple[str, frozenset[tuple[str, str]]]] = set()
     try:
         for family in text_string_to_metric_families("\n".join(_lines(text))):
             for sample in family.samples:
+                one = (sample.name, frozenset(sample.labels.items()))
+                if one in series:
+                    raise FormatError(f"{sample.name} with the same labels twice")
+                series.add(one)
                 found[sample.name] = found.get(sample.name, 0.0) + float(sample.value)
     except ValueError as error:
         raise FormatError(f"not the text format of Prometheus: {error}") from error

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
+from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
@@ -34,23 +35,35 @@ TIMES = {
 }
 # Pages are of some 100 kB; what unpacks to more is not one.
 _MOST_BYTES = 1 << 26
+# No server has counted more, nor served requests for longer in all, in seconds (as floats of more
+# lose microseconds).
+_MOST, _MOST_S = 2**63 - 1, 1e12
 _FIELDS = {family: name for name, family in FAMILIES.items()}
-_SAMPLE = re.compile(r"(?P<name>vllm:[a-z0-9_]+)(?:\{.*\})?[ \t]+(?P<value>\S+)(?:[ \t]+-?\d+)?\s*")
+_SAMPLE = re.compile(
+    r"(?P<name>vllm:[a-z0-9_]+)(?P<labels>\{.*\})?[ \t]+(?P<value>\S+)(?:[ \t]+-?\d+)?\s*"
+)
 
 
 def read_times(path: Path) -> dict[str, float]:
     """Key of TIMES -> value, where the page has the family. FormatError as `read_page`."""
-    names = {family: name for name, family in TIMES.items()}
     found: dict[str, float] = {}
-    for line in _lines(path):
+    for name, value, where in _samples(path, {family: name for name, family in TIMES.items()}):
+        found[name] = found.get(name, 0.0) + _seconds(value, where)
+    return found
+
+
+def _samples(path: Path, names: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Of the families in `names`, each series once: the name, the value's text, the place."""
+    seen: set[str] = set()
+    for number, line in enumerate(_lines(path), 1):
         match = _SAMPLE.fullmatch(line)
         name = names.get(match["name"]) if match else None
         if match and name:
-            try:
-                found[name] = found.get(name, 0.0) + float(match["value"])
-            except ValueError as error:
-                raise FormatError(f"{path.name}: {name}: {error}") from error
-    return found
+            where, series = f"{path.name}:{number}", match["name"] + (match["labels"] or "")
+            if series in seen:
+                raise FormatError(f"{where}: {match['name']} with the same labels twice")
+            seen.add(series)
+            yield name, match["value"], where
 
 
 def _lines(path: Path) -> list[str]:
@@ -67,11 +80,8 @@ def _lines(path: Path) -> list[str]:
 def read_page(path: Path) -> dict[str, int]:
     """Field of records.schema.Counters -> value. FormatError for a page that is not one."""
     found: dict[str, int] = {}
-    for number, line in enumerate(_lines(path), 1):
-        match = _SAMPLE.fullmatch(line)
-        field = _FIELDS.get(match["name"]) if match else None
-        if match and field:
-            found[field] = found.get(field, 0) + _integer(match["value"], f"{path.name}:{number}")
+    for field, value, where in _samples(path, _FIELDS):
+        found[field] = found.get(field, 0) + _integer(value, where)
     if "generation_tokens" not in found:
         raise FormatError(f"{path.name}: no {FAMILIES['generation_tokens']}: not a page of vLLM")
     return found
@@ -81,7 +91,23 @@ def _integer(text: str, where: str) -> int:
     try:
         value = Decimal(text)
     except InvalidOperation:
-        raise FormatError(f"{where}: not a number: {text!r}") from None
-    if not value.is_finite() or value != value.to_integral_value():
-        raise FormatError(f"{where}: not a whole number: {text!r}")
+        raise FormatError(f"{where}: not a number: {text[:40]!r}") from None
+    if (
+        value.is_nan()
+        or "_" in text
+        or not 0 <= value <= _MOST
+        or value != value.to_integral_value()
+    ):
+        raise FormatError(f"{where}: not a count: {text[:40]!r}")
     return int(value)
+
+
+def _seconds(text: str, where: str) -> float:
+    """A sum of times, or how many there are of them."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise FormatError(f"{where}: not a number: {text[:40]!r}") from None
+    if "_" in text or not 0 <= value <= _MOST_S:
+        raise FormatError(f"{where}: not a time, nor a count of times: {text[:40]!r}")
+    return value

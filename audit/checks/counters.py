@@ -104,6 +104,7 @@ def _pages(repository: RepositoryView, run: RunView, event: Event) -> Iterator[F
             return  # the seal's check says so
         try:
             pages[_moment(name)] = read_page(path)
+            read_times(path)  # a time that is none could not be held against the client's
         except FormatError as error:
             yield UNREADABLE.at(repository.show(path), 0, error.message)
             return

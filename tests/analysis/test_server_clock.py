@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -190,6 +191,27 @@ def test_a_server_without_such_a_histogram_has_no_clock(tmp_path):
     for one in window_clocks(run):
         assert one.means["whole"] == Means(why="the server has no vllm:e2e_request_latency_seconds")
         assert one.means["ttft.sent"].over_server_ms == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("-1e300", "1e308"), ("1e308", "1"), ("0", "-1"), ("0", "1e307"), ("1e17", "1e17")],
+)
+def test_sums_that_no_server_can_have_counted_give_none(tmp_path, before, after):
+    """They fall, or are beyond any time that requests can have taken."""
+
+    def page(moment: str, old: bytes) -> bytes:
+        value = before if moment == "before" else after
+        return re.sub(rb"(_seconds_sum\{.*\}) \S+", rb"\1 " + value.encode(), old)
+
+    assert reasons(rewritten(tmp_path, page)) == {"the server's sums are no times of requests"}
+
+
+def test_a_series_that_stands_twice_makes_no_page(tmp_path):
+    """Its sum would be counted twice, and its mean with it."""
+    run = rewritten(tmp_path, lambda at, old: old + old if at == "after" else old)
+    with pytest.raises(FormatError, match="twice"):
+        window_clocks(run)
 
 
 def test_a_server_that_began_to_count_within_the_window_has_no_clock(tmp_path):
