@@ -13,6 +13,7 @@ from analysis.reading import Run, sealed_runs
 from analysis.spool import spool
 from analysis.streaming.large_run import read_run_in_batches
 from kit.commands.study_text import shown_text
+from kit.commands.windows_used import windows_line
 from kit.fleet.carry_out import Shared, carry_out, require_all
 from kit.fleet.opening import fleet_of
 from kit.fleet.ssh_fleet import SshFleet
@@ -34,7 +35,7 @@ from kit.options import (
     run_option,
 )
 from kit.output import print_json, say
-from kit.planning.rehearsal import rehearsal
+from kit.planning.rehearsal import rehearsal, shortened
 from kit.run.reproduce import Reproduced, reproduce, require_complete
 from kit.runtime_options import docker_choice, runtime_options
 from records.errors import KitError
@@ -94,7 +95,8 @@ def command(
     if rehearse:
         if run_id or len(names) > 1:
             raise click.UsageError("--rehearse takes a plan and one host")
-        plan = rehearsal(plan)
+        plan, whole = rehearsal(plan), plan
+        say(shortened(whole, plan))
     docker = docker_choice(here, plan)
     fleet = fleet_of(here, open_host(here, names[0]), plan, say, new, blocks, job, docker)
     if fleet is not None:
@@ -146,6 +148,7 @@ def _show(done: Sequence[Reproduced], *, as_json: bool) -> list[dict[str, Any]]:
         for study in read.alone():
             if study.name in together.keys() - files.keys():
                 write(study, together[study.name], shown=False)
+        runs = tuple(read.runs)
     if not as_json:
         for one in done:
             click.echo(f"records: {one.fetched.directory}")
@@ -153,6 +156,9 @@ def _show(done: Sequence[Reproduced], *, as_json: bool) -> list[dict[str, Any]]:
         few = len(files) <= _FEW
         named = " ".join(files) if few else str(done[0].fetched.directory.parent)
         say(f"as one page: kit report {named}")
+        line = windows_line(run for run in runs if run.run_id in files)
+        if line:
+            click.echo(line)
     return [
         {
             "run_id": one.ending.run_id,

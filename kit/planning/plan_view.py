@@ -46,7 +46,8 @@ def lease_text(plan: Plan, minutes: int, blocks: Sequence[int] = ()) -> Iterator
             if total_s > minutes * 60:
                 break
             held, boots, took_s = [*held, block], fresh, total_s
-        told = f"blocks {', '.join(map(str, held))}" if held else "no block"
+        plural = "s" if len(held) > 1 else ""
+        told = f"block{plural} {', '.join(map(str, held))}" if held else "no block"
         yield f"{minutes} minutes, {what}: {told}; {boots} boots, {took_s} s of {minutes * 60}"
 
 

@@ -39,6 +39,25 @@ def rehearsal(plan: Plan) -> Plan:
     )
 
 
+def shortened(plan: Plan, rehearsed: Plan) -> str:
+    """On one line: what the rehearsal of a plan does less than the plan."""
+    tokens = max(window.sampling.max_tokens for window in plan.windows)
+    fewer = max(window.sampling.max_tokens for window in rehearsed.windows)
+    counts = _requests(rehearsed), _requests(plan)
+    requests = (
+        f"{counts[0]} requests a boot where the plan sends {counts[1]}, " if counts[1] else ""
+    )
+    return (
+        f"rehearsal, synthetic, measures nothing: {requests}"
+        f"at most {fewer} tokens a request where it asks for up to {tokens}"
+    )
+
+
+def _requests(plan: Plan) -> int:
+    """Of one boot; windows that end by time alone have no number of them."""
+    return sum(window.load.requests for window in plan.windows)
+
+
 def _arm(arm: Arm) -> Arm:
     """The arm's name, factors, blocks and cache, with a schedule in place of its options."""
     drafted = 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kit.planning.plan_file import load_plan
-from kit.planning.rehearsal import rehearsal
+from kit.planning.rehearsal import rehearsal, shortened
 from records.decode import from_object, to_object
 from records.plan import Plan, boot_order
 from remote.reference.main import parser, setup
@@ -30,6 +30,14 @@ def test_every_plan_can_be_rehearsed(path: Path) -> None:
         assert (arm.factors, arm.cache) == (was.factors, was.cache)
         drafts = ("--speculative-config", arm.speculative_config) if arm.speculative_config else ()
         assert setup(parser().parse_args([*arm.args, *drafts])).options.schedule
+
+
+def test_what_is_less_than_in_the_plan_is_said() -> None:
+    plan = load_plan(next(path for path in PLANS if path.stem == "sm90-confounds"))
+    assert shortened(plan, rehearsal(plan)) == (
+        "rehearsal, synthetic, measures nothing: 274 requests a boot where the plan sends 340, "
+        "at most 24 tokens a request where it asks for up to 64"
+    )
 
 
 def test_arms_that_differ_in_their_names_alone_have_other_schedules() -> None:

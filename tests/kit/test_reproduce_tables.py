@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,10 +13,21 @@ from kit.commands.reproduce import _show
 from kit.run.fetch import Fetched
 from kit.run.follow import Ending
 from kit.run.reproduce import Reproduced
+from records import schema
 from tests.sealed_run import Shape, make_run, small_plan
 
 RUN = "20261130T100000Z-test-plan-0a1b2c"
 OLD = "20261130T090000Z-test-plan-0a1b2c"
+
+
+BUSY = "6 of 8 windows used; 2 void (client-lag): the machine was busy; --new measures again"
+
+
+def _lagging(event: Any) -> Any:
+    """What is void is so because the client came late."""
+    if isinstance(event, schema.WindowEnded) and event.void:
+        return replace(event, void=("client-lag: p99 9000000 ns, bound 5000000",))
+    return event
 
 
 @pytest.fixture
@@ -37,6 +50,27 @@ def test_the_next_thing_to_look_at_is_named(
 ) -> None:
     _show([done], as_json=False)
     assert f"kit report {RUN}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        (Shape(), "8 of 8 windows used"),
+        (
+            Shape(void_first_window=True),
+            "6 of 8 windows used; 2 void (jit); --new measures again",
+        ),
+        (Shape(void_first_window=True, edit=_lagging), BUSY),
+        (Shape(fail_last=True), "6 of 6 windows used"),
+    ],
+)
+def test_the_last_line_says_how_many_windows_are_used(
+    shape: Shape, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path / "data" / RUN, small_plan(), shape).path
+    done = Reproduced(Ending(RUN, 4, 0), Fetched(RUN, run, True, 1, True), tmp_path / "tables")
+    _show([done], as_json=False)
+    assert capsys.readouterr().out.splitlines()[-1] == said
 
 
 @pytest.mark.parametrize("damage", ["edited", "no journal", "copy", "garbage seal"])
