@@ -36,8 +36,9 @@ _SPREAD = {
 
 def study_text(study: Study) -> str:
     """Name, runs, and every table worth a look."""
+    said = _closed(study)
     shown = (t for t in study.tables if t.name not in _NOT_SHOWN and t.rows)
-    return f"{_heading(study)}\n\n" + "\n".join(map(_table_text, shown))
+    return f"{_heading(study)}\n\n" + "\n".join(_table_text(table, said) for table in shown)
 
 
 def shown_text(study: Study, files: Path) -> str:
@@ -85,16 +86,20 @@ def _merged_summary(study: Study, files: Path) -> str:
 def _heading(study: Study) -> str:
     runs = ", ".join(study.runs) if len(study.runs) <= _ROWS else f"{len(study.runs)} runs"
     head = f"# {study.name}" if runs == study.name else f"# {study.name}: {runs}"
+    return "\n\n".join([head, *_closed(study)])
+
+
+def _closed(study: Study) -> list[str]:
+    """What the heading says once of runs that were closed; in the files each table says it."""
     notes = study.tables[0].notes if study.tables else ()
-    closed = [note for note in notes if RunClosed.WORD in note and note.startswith("Run ")]
-    return "\n\n".join([head, *closed])
+    return [note for note in notes if RunClosed.WORD in note and note.startswith("Run ")]
 
 
-def _table_text(table: Table) -> str:
+def _table_text(table: Table, said: Sequence[str]) -> str:
     head = [column.heading for column in table.columns]
     align = ["right" if column.numeric else "left" for column in table.columns]
     body = tabulate(table.rows, head, tablefmt="simple", disable_numparse=True, colalign=align)
-    notes = "".join(f"  {note}\n" for note in table.notes)
+    notes = "".join(f"  {note}\n" for note in table.notes if note not in said)
     return f"{table.title}\n\n{body}\n{notes}"
 
 

@@ -10,6 +10,7 @@ import pytest
 from analysis.publish import Study, studies
 from analysis.reading import read_run
 from kit.commands.study_text import WIDTH, study_summary, study_text
+from tests.closed_run import closed, cut_short
 from tests.sealed_run import Shape, make_run, small_plan
 
 RUN = "20261130T100000Z-test-plan-0a1b2c"
@@ -38,6 +39,17 @@ def test_every_table_of_a_synthetic_summary_says_so(tmp_path: Path) -> None:
     assert len(titles) == 4
     assert all(title.endswith("(SYNTHETIC)") for title in titles)
     assert max(map(len, text.splitlines())) <= WIDTH
+
+
+def test_that_a_run_was_closed_is_said_once_on_a_terminal_and_by_each_table(
+    tmp_path: Path,
+) -> None:
+    run = cut_short(tmp_path / "records" / "data" / RUN)
+    closed(run)
+    study = studies([read_run(run)])[0]
+    assert all(any("closed: host gone" in note for note in t.notes) for t in study.tables)
+    assert study_text(study).count(f"Run {RUN} was closed") == 1
+    assert study_summary(study, Path("x")).count(f"Run {RUN} was closed") == 1
 
 
 def test_many_arms_stand_in_several_grids(study: Study) -> None:
