@@ -52,7 +52,7 @@ def power_figure(sources: Sequence[Source], design: Design) -> Figure:
         Table(
             "power",
             "Over the number of boots",
-            (f"Design: {design.boots} boots of an arm on each of {design.hosts} hosts.",),
+            (f"Design: {design.boots} boots of an arm on {_hosts(design.hosts)}.",),
             (*words("panel", "curve", "kind"), Column("boots"), Column("value"), Column("plan")),
             tuple(_curves(sources, design)),
         ),
@@ -137,3 +137,7 @@ def _grid(boots: int) -> list[int]:
     last = max(_LEAST_REACH, 2 * boots)
     step = math.log(last / _FIRST) / (_POINTS - 1)
     return sorted({round(_FIRST * math.exp(i * step)) for i in range(_POINTS)} | {boots})
+
+
+def _hosts(number: int) -> str:
+    return f"each of {number} hosts" if number > 1 else "one host"

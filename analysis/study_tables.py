@@ -222,11 +222,13 @@ def _told(study: StudyStratum) -> str:
     ended = [outcome for outcome, _ in outcomes(study).values()]
     counts = ", ".join(f"{ended.count(name)} {name}" for name in ("completed", "failed", "missing"))
     again = sum(not one.counts for one in study.executions)
+    hosts = "1 host" if len(study.hosts) == 1 else f"{len(study.hosts)} hosts"
+    unused = "1 execution of a block does" if again == 1 else f"{again} executions of a block do"
     return (
         f"{study.stratum}{closed_note({one.run for one in study.executions if one.gone})}; "
         f"engine {study.stratum.binding}; plan {study.stratum.plan_digest}; "
-        f"harness {study.stratum.harness}; {len(study.hosts)} hosts; of {len(ended)} planned boots "
-        f"{counts}; {again} executions of a block do not count."
+        f"harness {study.stratum.harness}; {hosts}; of {len(ended)} planned boots "
+        f"{counts}; {unused} not count."
     )
 
 

@@ -15,8 +15,8 @@ from kit.output import print_json, print_table
 def command(run: str, as_json: bool) -> None:
     """What a run's time went to: binding, boots, windows; the share that was measured.
 
-    RUN is a run of the records, or a run directory; the newest where none is named. On a host that
-    is paid by the minute the share is what to raise.
+    RUN is a run of the records, or a run directory, of an unfinished run, too; the newest where
+    none is named. On a host that is paid by the minute the share is what to raise.
 
     \b
     Example:
@@ -26,7 +26,7 @@ def command(run: str, as_json: bool) -> None:
     directory = find_records(home(), run)
     found = minutes(directory.read())
     closed = directory.closed
-    state = "" if closed is None else closed.WORD
+    state = closed.WORD if closed else "" if directory.is_sealed else "unfinished"
     if as_json:
         print_json(
             {

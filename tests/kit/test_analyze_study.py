@@ -44,7 +44,10 @@ def test_it_is_printed_in_full_and_as_a_summary(
     out: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["analyze"]) == 0
-    assert "What was carried out of the plan, by block and arm" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "What was carried out of the plan, by block and arm" in told
+    assert "; 1 host; of 4 planned boots" in told
+    assert "; 2 hosts; of 4 planned boots" in told
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     assert main(["analyze"]) == 0
     shown = capsys.readouterr().out

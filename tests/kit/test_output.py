@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,3 +46,12 @@ def test_a_run_of_the_demo_is_told_by_its_directory(
     run = make_run(tmp_path / "out" / "demo" / "records" / "run-1", small_plan(), Shape())
     assert main(["minutes", "run-1"]) == 13
     assert f"by its directory: {run.path}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("sealed", "mark"), [(True, ""), (False, " (unfinished)")])
+def test_the_minutes_of_an_unfinished_run_say_so(
+    sealed: bool, mark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run(tmp_path / "run-1", small_plan(), Shape(seal=sealed))
+    assert main(["minutes", str(run.path)]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == f"run-1{mark}"
