@@ -28,7 +28,9 @@ def stamp_error_ns(calibrations: Sequence[Calibrated]) -> int:
     return max(0, *(c.bound_ns for c in calibrations))
 
 
-def quantity_error_ns(id_: str, error_ns: int, output_tokens: int, first_tokens: int = 1) -> float:
+def quantity_error_ns(
+    id_: str, error_ns: float, output_tokens: int, first_tokens: int = 1
+) -> float:
     """By how much a latency quantity (an id of analysis.metrics.LATENCY_IDS) errs at most, in ns.
 
     For an effect over several requests `output_tokens` is the least of theirs.
@@ -40,7 +42,7 @@ def quantity_error_ns(id_: str, error_ns: int, output_tokens: int, first_tokens:
     return error_ns / max(steps.get(id_, 1), 1)
 
 
-def relative_error(error_ns: int, wall_ns: int) -> float:
+def relative_error(error_ns: float, wall_ns: int) -> float:
     """By how much a rate over a window errs at most, as a share of it: its last stamp may be late,
     so that what arrived just before its end counts as after it.
     """

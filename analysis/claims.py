@@ -215,7 +215,7 @@ def _pairs(study: str, plan: Plan) -> Iterator[Claim]:
                     f"{prefix}.{id_}.p95.difference",
                     f"difference of the median p95 {name}, {where}",
                     study,
-                    partial(q.difference_ms, partial(q.p95_ms, id_), *arms),
+                    partial(q.p95_difference_ms, id_, *arms),
                     unit,
                     2,
                 )
@@ -242,7 +242,7 @@ def _rankings(study: str, plan: Plan) -> Iterator[Claim]:
             f"{prefix}.fastest",
             f"arm with the highest mean output throughput, window {window}",
             study,
-            partial(q.best, q.throughput, arms, window),
+            partial(q.fastest, arms, window),
             "",
             0,
         )
@@ -251,7 +251,7 @@ def _rankings(study: str, plan: Plan) -> Iterator[Claim]:
                 f"{prefix}.{id_}.least",
                 f"arm with the least median p95 {name}, window {window}",
                 study,
-                partial(q.least, partial(q.p95_ms, id_), arms, window),
+                partial(q.least_p95, id_, arms, window),
                 "",
                 0,
             )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.claiming.reading import Comparison, Line, Reading, WindowUse
+from analysis.claiming.reading import Comparison, Lead, Line, Reading, WindowUse
 from analysis.table import number
 from records.errors import ClaimError
 
@@ -55,7 +55,7 @@ class Value:
 
     `measured`: windows whose requests or counters entered the value. `lines`: the journal lines
     read, by run. `comparisons`: which arms were held against each other, in which factor.
-    `ranked`: arms put in order without a cause being named.
+    `ranked`: arms put in order without a cause being named; `leads`: what the first is ahead by.
     """
 
     claim: Claim
@@ -66,6 +66,7 @@ class Value:
     lines: tuple[Line, ...]
     comparisons: tuple[Comparison, ...]
     ranked: tuple[str, ...]
+    leads: tuple[Lead, ...] = ()
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -86,6 +87,7 @@ def evaluate(claim: Claim, reading: Reading) -> Value:
         lines,
         reading.comparisons,
         reading.ranked,
+        reading.led,
     )
 
 

@@ -7,12 +7,13 @@ deterministic; units stand in the names.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Protocol
 
 from analysis.answers import Agreement, Answers, agreement, together
 from analysis.claiming.claim import Claim, Result
-from analysis.claiming.reading import Reading
+from analysis.claiming.reading import Lead, Reading
 from analysis.metrics import WindowMetrics
 from analysis.statistics.dispersion import cv_interval
 from records.errors import ClaimError
@@ -123,25 +124,30 @@ def ratio(
     return statistics.fmean(map(measure, one)) / statistics.fmean(map(measure, two))
 
 
-def difference_ms(
-    measure: Measure, first: str, second: str, factor: str, window: str, reading: Reading
+def p95_difference_ms(
+    quantity: str, first: str, second: str, factor: str, window: str, reading: Reading
 ) -> float:
-    """Median over boots of the first arm minus that of the second, ms."""
+    """Median over boots of the p95 of a latency, first arm minus second, ms or ms/token."""
     one, two = reading.compare(first, second, factor, window)
+    measure = partial(p95_ms, quantity)
     found = statistics.median(map(measure, one)) - statistics.median(map(measure, two))
-    reading.effect_ms(abs(found))
+    reading.effect_ms(abs(found), quantity)
     return found
 
 
-def best(measure: Measure, arms: Sequence[str], window: str, reading: Reading) -> str:
-    """The arm with the greatest mean over boots; the first by name where two are equal."""
-    return _best(measure, reading.rank(arms, window))
-
-
-def least(measure: Measure, arms: Sequence[str], window: str, reading: Reading) -> str:
-    """The arm with the least median over boots; the first by name where two are equal."""
+def fastest(arms: Sequence[str], window: str, reading: Reading) -> str:
+    """The arm with the greatest mean throughput over boots; the first by name of equal ones."""
     found = reading.rank(arms, window)
-    return min(sorted(found), key=lambda arm: statistics.median(map(measure, found[arm])))
+    means = {arm: statistics.fmean(map(throughput, windows)) for arm, windows in found.items()}
+    return _first(sorted(means, key=lambda arm: (-means[arm], arm)), means, found, "", reading)
+
+
+def least_p95(quantity: str, arms: Sequence[str], window: str, reading: Reading) -> str:
+    """The arm with the least median p95 over boots; the first by name of equal ones."""
+    found, measure = reading.rank(arms, window), partial(p95_ms, quantity)
+    medians = {arm: statistics.median(map(measure, windows)) for arm, windows in found.items()}
+    order = sorted(medians, key=lambda arm: (medians[arm], arm))
+    return _first(order, medians, found, quantity, reading)
 
 
 def goodput_of_fastest(
@@ -197,6 +203,24 @@ def chosen_apart(arm: str, reading: Reading) -> str:
     if not draft.isupper():
         raise ClaimError(f"arm {arm}: the draft's backend is {draft!r}")
     return "yes" if draft != target else "no"
+
+
+def _first(
+    order: Sequence[str],
+    values: Mapping[str, float],
+    found: Mapping[str, Sequence[WindowMetrics]],
+    latency: str,
+    reading: Reading,
+) -> str:
+    """The first in order; what it leads the second by is noted."""
+    first = found[order[0]][0]
+    for second in order[1:2]:
+        parted = (values[order[0]], values[second])
+        wall_ns = min(one.wall_ns for arm in (order[0], second) for one in found[arm])
+        reading.leads(
+            Lead(order[0], second, first.window, first.concurrency, latency, parted, wall_ns)
+        )
+    return order[0]
 
 
 def _best(measure: Measure, found: dict[str, tuple[WindowMetrics, ...]]) -> str:

@@ -50,6 +50,7 @@ class Comparison:
     """Two arms held against each other in one declared factor, over one window.
 
     `effect_ms`: the difference claimed, where it is one of times; None for rates and counts.
+    `latency`: the quantity that it is of (analysis.metrics.LATENCY_IDS), in ms or ms/token.
     """
 
     first: str
@@ -58,6 +59,24 @@ class Comparison:
     window: str
     concurrency: int
     effect_ms: float | None
+    latency: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """The first two of arms put in order over one window: who is first rests on what parts them.
+
+    `latency`: the quantity, in ms or ms/token; "" for output throughput, tok/s. `values`: of the
+    two. `wall_ns`: the shortest of their windows.
+    """
+
+    first: str
+    second: str
+    window: str
+    concurrency: int
+    latency: str
+    values: tuple[float, float]
+    wall_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +190,7 @@ class Reading:
         self._lines: set[Line] = set()
         self._comparisons: list[Comparison] = []
         self._ranked: set[str] = set()
+        self._leads: list[Lead] = []
 
     def windows(self, arm: str, window: str) -> tuple[WindowMetrics, ...]:
         """The usable windows of one arm, one a boot, in order of run and boot."""
@@ -242,18 +262,22 @@ class Reading:
         )
         return one, two
 
-    def effect_ms(self, effect: float) -> None:
-        """Note the size of the difference that the last comparison claims."""
-        last = self._comparisons[-1]
-        self._comparisons[-1] = Comparison(
-            last.first, last.second, last.factor, last.window, last.concurrency, effect
-        )
+    def effect_ms(self, effect: float, latency: str) -> None:
+        """Note the size of the difference that the last comparison claims, and of which latency."""
+        self._comparisons[-1] = replace(self._comparisons[-1], effect_ms=effect, latency=latency)
 
     def rank(self, arms: Iterable[str], window: str) -> dict[str, tuple[WindowMetrics, ...]]:
-        """The windows of several arms, to be put in order; no cause may be read from that."""
+        """The windows of several arms, to be put in order; no cause may be read from that.
+
+        Follow it by `leads` where the claim is who is first.
+        """
         found = {arm: self.windows(arm, window) for arm in arms}
         self._ranked.update(found)
         return found
+
+    def leads(self, lead: Lead) -> None:
+        """Note what the first of a ranking leads by."""
+        self._leads.append(lead)
 
     def boots(self, arm: str = "") -> tuple[BootRecord, ...]:
         """Every attempt at a planned boot, whatever became of it; of one arm, or of all."""
@@ -311,6 +335,11 @@ class Reading:
     def ranked(self) -> tuple[str, ...]:
         """The arms put in order so far."""
         return tuple(sorted(self._ranked))
+
+    @property
+    def led(self) -> tuple[Lead, ...]:
+        """What the first of each ranking leads by, so far."""
+        return tuple(self._leads)
 
     def _note(self, run: StudyRun, seqs: Iterable[int]) -> None:
         self._lines.update(Line(run.run_id, seq) for seq in seqs)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from analysis.calibration import quantity_error_ns, relative_error, stamp_error_ns
+from analysis.calibration import relative_error, stamp_error_ns
 from analysis.claiming.reading import StudyRun
-from analysis.comparing.decisions import decision
+from analysis.claiming.resolution import latency_error_ns
 from analysis.metrics import WindowMetrics
 from records.plan import Plan
 
@@ -76,21 +76,9 @@ def client_error(
     )
     if quantity.id == "throughput":
         return relative_error(error_ns, min(window.wall_ns for window in windows))
-    plan = runs[0].plan
-    sampling = next(w.sampling for w in plan.windows if w.id == windows[0].window)
-    tokens = max(1, sampling.min_tokens)
-    # The first chunk may be a whole step: the draft's tokens and one.
-    first = 1 + max((_drafted(run, windows[0].arm) for run in runs), default=0)
-    return quantity_error_ns(quantity.latency, error_ns, tokens, first) / _NS_PER_MS / value
-
-
-def _drafted(run: StudyRun, arm: str) -> int:
-    found = [
-        decision(boot.decided.facts, "spec_tokens")
-        for boot in run.boots
-        if boot.started.arm == arm and boot.decided is not None
-    ]
-    return max((int(text) for text in found if text.isdecimal()), default=0)
+    window = windows[0]
+    error = latency_error_ns(quantity.latency, error_ns, window.arm, window.window, runs)
+    return error / _NS_PER_MS / value
 
 
 def _percentile(id_: str, point: str, window: WindowMetrics) -> float | None:

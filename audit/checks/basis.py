@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.calibration import effect_is_resolved, stamp_error_ns
 from analysis.claiming.claim import Value
 from analysis.claiming.documents import Citation
 from analysis.claiming.reading import Comparison, StudyRun
+from analysis.claiming.resolution import unresolved
 from analysis.claims import differing_factors
 from analysis.comparing.decisions import unlike
 from audit.comparability import confounds
@@ -20,8 +20,6 @@ from audit.git import Git
 from audit.paper import paper
 from audit.repository import RepositoryView
 from records.digest import Digest
-
-_NS_PER_MS = 1e6
 
 UNBOUND = Code(
     "BASIS01",
@@ -56,9 +54,12 @@ VOID = Code(
 TOO_SMALL = Code(
     "BASIS05",
     "error",
-    "a claimed difference is not larger than the error of the client's stamps",
+    "a claimed difference or order is not above the error of the client's stamps",
     "Each run calibrates its client on its host at the concurrency of the window. A difference of "
-    "times below the errors of both its sides may be the client's (analysis/calibration.py).",
+    "times that is not above the errors of both its sides may be the client's, and so may an order "
+    "whose first two arms lie so near. An error is that of a stamp for a time, spread over the "
+    "fewest tokens of a request for one per token, and over the window's length for throughput "
+    "(analysis/claiming/resolution.py).",
     "do not claim it, or measure with a better client",
 )
 FACTORS = Code(
@@ -171,6 +172,7 @@ def judge(value: Value, runs: tuple[StudyRun, ...], at: Citation) -> Iterator[Fi
         yield cited.finding(UNDECLARED, ", ".join(arms), "one arm, a comparison or a ranking")
     for comparison in value.comparisons:
         yield from _comparison(cited, comparison)
+    yield from _resolved(cited)
 
 
 def _run(repository: RepositoryView, run: StudyRun) -> Iterator[tuple[Code, str, str]]:
@@ -265,19 +267,15 @@ def _comparison(cited: _Cited, comparison: Comparison) -> Iterator[Finding]:
     for name, one, two in confounds(factor, *pair):
         got = f"{name}: {one} in {first}, {two} in {second}"
         yield cited.finding(CONFOUNDED, got, f"arms that differ in {factor} alone")
-    if comparison.effect_ms is None:
-        return
-    found = [
-        calibrated
-        for run in cited.runs
-        for calibrated in run.calibrations
-        if calibrated.concurrency == comparison.concurrency
-    ]
-    error_ms = stamp_error_ns(found) / _NS_PER_MS if found else math.inf
-    if not effect_is_resolved(comparison.effect_ms, error_ms, error_ms):
-        error = f"{error_ms:.4f} ms each" if found else "unknown"
-        got = f"{comparison.effect_ms:.4f} ms between {first} and {second}"
-        yield cited.finding(TOO_SMALL, got, f"more than the errors of both: {error}")
+
+
+def _resolved(cited: _Cited) -> Iterator[Finding]:
+    """What is claimed of times and of orders, against the error that the client's stamps have."""
+    for found in unresolved(cited.value, cited.runs):
+        got = f"{found.difference:.4f} {found.unit} between {found.first} and {found.second}"
+        one, two = found.errors
+        errors = f"{one:.4f} and {two:.4f} {found.unit}" if math.isfinite(one + two) else "unknown"
+        yield cited.finding(TOO_SMALL, got, f"more than the errors of both: {errors}")
 
 
 CHECK = Check(

@@ -7,6 +7,7 @@ import click
 from analysis.claiming.claim import described
 from analysis.claiming.documents import citations, documents
 from analysis.claiming.evaluation import evaluate_project
+from analysis.claiming.resolution import unresolved
 from analysis.claiming.tex import CLAIMS_TEX, claims_tex
 from analysis.published import load_published
 from analysis.whole import write_whole
@@ -23,7 +24,8 @@ from records.errors import ClaimError
 def command(part: str, tex: bool, unused: bool, as_json: bool) -> None:
     """List claims with their values, recomputed from the runs that paper/evidence.toml names.
 
-    PART: only ids that contain it. A claim without a value says why.
+    PART: only ids that contain it. A claim without a value says why. One that the audit would not
+    let stand for the error of the client's stamps (BASIS05) is marked "below the client's error".
 
     \b
     Example:
@@ -45,6 +47,12 @@ def command(part: str, tex: bool, unused: bool, as_json: bool) -> None:
     )
     if part and not ids and not unused:
         raise ClaimError(f"no claim has {part!r} in its id", "kit claims lists those there are")
+    below = {
+        id_
+        for id_ in ids
+        if (value := found.values.get(id_)) is not None
+        and any(unresolved(value, [found.runs[run] for run in value.runs]))
+    }
     if as_json:
         print_json(
             [
@@ -62,6 +70,7 @@ def command(part: str, tex: bool, unused: bool, as_json: bool) -> None:
                         for run in (found.values[id_].runs if id_ in found.values else ())
                         if found.runs[run].closed
                     ],
+                    "below_client_error": id_ in below,
                     "cited": id_ in cited,
                 }
                 for id_ in ids
@@ -73,10 +82,11 @@ def command(part: str, tex: bool, unused: bool, as_json: bool) -> None:
             id_,
             found.values[id_].printed if id_ in found.values else found.problems[id_],
             "yes" if id_ in cited else "",
+            "below the client's error" if id_ in below else "",
         )
         for id_ in ids
     ]
-    print_table(("claim", "value", "cited"), rows)
+    print_table(("claim", "value", "cited", "remark"), rows)
     resting = {run for id_ in ids if id_ in found.values for run in found.values[id_].runs}
     for run in sorted(resting):
         event = found.runs[run].closed

@@ -543,6 +543,61 @@ def test_an_effect_within_the_calibrated_error_is_none(paper):
     assert "BASIS05" in paper.codes()
 
 
+def parted_by(paper: Paper, id_: str) -> float:
+    """The difference that a claim makes, ms or ms/token; or by what its ranking's first leads."""
+    value = evaluate_project(paper.root, paper.project.data).value(id_)
+    for comparison in value.comparisons:
+        assert comparison.effect_ms is not None
+        return comparison.effect_ms
+    (lead,) = value.leads
+    return abs(lead.values[0] - lead.values[1])
+
+
+def with_stamps_off_by(paper: Paper, error_ns: float) -> None:
+    """What was claimed is claimed from a run whose client's stamps err by this."""
+    edit = edit_all(schema.Calibrated, error_p99_ns=int(error_ns))
+    paper.project.add_run("run-3", Shape(edit=edit))
+    rest_on_copy(paper)
+
+
+# 16 tokens a request; the first chunk of `draft` may hold 5 of them, that of `none` 1.
+@pytest.mark.parametrize("code", [set(), {"BASIS05"}], ids=["above", "below"])
+@pytest.mark.parametrize(
+    ("quantity", "spread"),
+    [("tpot.n-1", 2 / 15), ("tpot.n-k1", 1 / 11 + 1 / 15), ("ntpot", 2 / 16)],
+)
+@pytest.mark.parametrize("name", ["draft-vs-none.c1.{}.p95.difference", "c1.{}.least"])
+def test_an_error_is_spread_over_the_tokens_that_a_time_is_divided_by(
+    paper, name, quantity, spread, code
+):
+    id_ = f"small.{name.format(quantity)}"
+    paper.change(TEX, RATIO, id_)
+    error_ns = parted_by(paper, id_) * 1e6 / spread
+    with_stamps_off_by(paper, error_ns * (1.01 if code else 0.99))
+    assert paper.codes() == code
+
+
+@pytest.mark.parametrize("code", [set(), {"BASIS05"}], ids=["above", "below"])
+def test_who_is_fastest_is_held_against_the_error_over_the_windows_length(paper, code):
+    id_ = "small.c1.fastest"
+    paper.change(TEX, RATIO, id_)
+    (lead,) = evaluate_project(paper.root, paper.project.data).value(id_).leads
+    error_ns = parted_by(paper, id_) / sum(lead.values) * lead.wall_ns
+    with_stamps_off_by(paper, error_ns * (1.01 if code else 0.99))
+    assert paper.codes() == code
+
+
+def test_an_order_of_equals_is_none(paper):
+    paper.change(TEX, RATIO, "small.c1.step-gap.least")
+    assert parted_by(paper, NO_EFFECT) == parted_by(paper, "small.c1.step-gap.least") == 0
+    assert paper.codes() == {"BASIS05"}
+
+
+def test_without_a_calibration_no_order_is_told(judged, paper):
+    paper.project.add_run("run-3", Shape(edit=drop(schema.Calibrated)))
+    assert "BASIS05" in judged("small.c1.tpot.n-1.least", "run-3")
+
+
 def test_runs_of_another_harness_are_not_pooled(paper):
     paper.project.add_run("run-3", Shape(edit=edit_all(schema.RunStarted, harness_digest=OTHER)))
     paper.rest_on("run-1", "run-3")

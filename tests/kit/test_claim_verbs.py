@@ -30,6 +30,36 @@ def test_claims_lists_values_and_reasons(capsys: pytest.CaptureFixture[str]) -> 
     assert "acceptance" not in shown
 
 
+def test_what_the_clients_error_leaves_standing_is_not_marked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """0.104 ms a token of 63 are 6.6 ms, and a stamp errs by 0.1 ms; step gaps lie 1.9 ms apart."""
+    assert main(["claims", "smoke-cpu", "--json"]) == 0
+    below = {one["id"]: one["below_client_error"] for one in json.loads(capsys.readouterr().out)}
+    for claim in (
+        "smoke-cpu.ngram-vs-none.c1.tpot.n-1.p95.difference",
+        "smoke-cpu.ngram-vs-none.c1.step-gap.p95.difference",
+        "smoke-cpu.c1.step-gap.least",
+        "smoke-cpu.c1.fastest",
+    ):
+        assert below[claim] is False
+
+
+def test_a_claim_below_the_clients_error_is_marked(
+    here: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both arms of the made run have the very same step gaps: none is the least."""
+    monkeypatch.setattr("kit.commands.claims.home", lambda: here)
+    assert main(["claims", "s.c1.", "--json"]) == 0
+    found = {one["id"]: one["below_client_error"] for one in json.loads(capsys.readouterr().out)}
+    assert found["s.c1.step-gap.least"] is True
+    assert found["s.c1.fastest"] is False
+    assert main(["claims", "s.c1."]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    marked = [line.split()[0] for line in shown if line.endswith("below the client's error")]
+    assert marked == ["s.c1.step-gap.least"]
+
+
 def test_trace_both_ways(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", MEAN, "--json"]) == 0
     down = json.loads(capsys.readouterr().out)
