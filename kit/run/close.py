@@ -21,6 +21,7 @@ from records.errors import (
     ClosedRunError,
     DiskFullError,
     ForeignDirectoryError,
+    FormatError,
     RunBusyError,
 )
 from records.journal import Journal, drop_begun
@@ -111,7 +112,10 @@ def close_run(home: Home, run: RunDirectory, why: Reason) -> Closed:
 
 def _is_listed(run: RunDirectory) -> bool:
     """Whether RUNS has the run, and CHECKPOINT covers RUNS."""
-    leaves = read_runs(run.path.parent)
+    try:
+        leaves = read_runs(run.path.parent)
+    except FormatError:
+        return False  # torn by a stop, which add_run makes good; or edited, and it says so
     covered = read_checkpoint(run.path.parent) == Checkpoint.of(leaves)
     return covered and any(leaf.run_id == run.path.name for leaf in leaves)
 

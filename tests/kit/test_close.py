@@ -347,6 +347,15 @@ def test_a_stop_between_seal_and_lists_is_made_up_for_by_the_same_command(
     assert tree(home.data) == before
 
 
+def test_a_stop_in_the_middle_of_the_list_is_made_up_for(home: Home, run: RunDirectory) -> None:
+    closed_run.closed(run)
+    before = tree(home.data)
+    (home.data / "RUNS").write_bytes(before["RUNS"][:40])
+    (home.data / "CHECKPOINT").unlink()
+    assert closed_run.closed(run).listed
+    assert tree(home.data) == before
+
+
 def test_what_was_sealed_by_closing_and_changed_then_is_not_listed(
     home: Home, run: RunDirectory
 ) -> None:
