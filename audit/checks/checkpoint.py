@@ -67,8 +67,9 @@ OPEN = Code(
     "warning",
     "a run that is not sealed",
     "The run was interrupted, or is still going on. Nothing is claimed from it until it is sealed.",
-    "kit reproduce --run RUN_ID resumes it; kit status names it; is its host gone for good: kit "
-    "close RUN_ID",
+    "where it was begun: kit reproduce --run RUN_ID resumes it, kit status names it; elsewhere: "
+    "kit fetch-records brings what its host has more of it, and is that host gone for good, kit "
+    "close RUN_ID seals what came home",
 )
 
 NO_RUN = Code(

@@ -8,12 +8,13 @@ to have less asked.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from audit.finding import Check, Code, Finding
 from audit.journal_scan import Event, JournalScan
 from audit.repository import RepositoryView, RunView
 from records.limits import printable
-from records.plan import boot_order
+from records.plan import Plan, boot_order
 from records.schema import (
     BootEnded,
     BootStarted,
@@ -40,7 +41,8 @@ LACKING = Code(
     "Only blocks whose every boot came to an end on the host count. The others are missing, and "
     "nothing here shows whether more of them was recorded than came home: a closed run can be cut "
     "short before anybody else has seen it. Compare it with a commit, a copy or the host.",
-    "another run carries them out: kit reproduce --new --blocks N,N",
+    "another run carries them out: kit reproduce --new --plan PLAN --blocks N,N; it completes this "
+    "one where kit plan show PLAN gives the digest of this run's plan",
 )
 MISPLACED = Code(
     "CLOSE03",
@@ -124,7 +126,18 @@ def _lacks(shown: str, run: RunView, scan: JournalScan, event: Event) -> Iterato
     if missing:
         listed = ", ".join(map(str, missing))
         message = f"run {run.name}: {len(missing)} of {len(blocks)} planned blocks are missing"
-        yield LACKING.at(shown, event.line, message, f"without block {listed}", "every block")
+        found = LACKING.at(shown, event.line, message, f"without block {listed}", "every block")
+        yield replace(found, remedy=_another_run(started.plan, missing))
+
+
+def _another_run(plan: Plan, missing: list[int]) -> str:
+    # What kit/plans holds today decides nothing of a sealed run, and is not looked at here.
+    blocks = ",".join(map(str, missing))
+    return (
+        f"another run carries them out: kit reproduce --new --plan {plan.id} --blocks {blocks}; it "
+        f"completes this one where kit plan show {plan.id} gives {plan.digest}, and not where "
+        "kit/plans holds another plan of that name now"
+    )
 
 
 def _words(text: str) -> str:

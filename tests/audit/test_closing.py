@@ -65,6 +65,9 @@ def test_a_closed_run_says_what_it_lacks_and_is_no_error(project: Any) -> None:
     assert found["CLOSE01"].got == "engine, target, drafter"
     assert found["CLOSE02"].message == "run run-3: 1 of 2 planned blocks are missing"
     assert found["CLOSE02"].got == "without block 2"
+    plan = sealed_run.small_plan()
+    assert f"kit reproduce --new --plan {plan.id} --blocks 2;" in found["CLOSE02"].remedy
+    assert f"kit plan show {plan.id} gives {plan.digest}" in found["CLOSE02"].remedy
 
 
 def test_a_run_closed_without_a_whole_block_lacks_them_all(project: Any) -> None:
@@ -240,6 +243,8 @@ def test_two_closed_runs_that_overlap_are_one_under_two_names(project: Any) -> N
 def test_its_remedy_is_told_where_a_run_is_open(project: Any) -> None:
     cut(project)
     (finding,) = findings(project)
+    assert "where it was begun: kit reproduce --run RUN_ID" in finding.remedy
+    assert "elsewhere: kit fetch-records" in finding.remedy
     assert "kit close RUN_ID" in finding.remedy
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import resource
 import shutil
 from collections.abc import Iterator
@@ -16,9 +17,11 @@ import closed_run
 import pytest
 import sealed_run
 
+from kit.commands.close import left_to_another
 from kit.home import Home
 from kit.hosts.names import LocalHost
 from kit.main import main
+from kit.planning.plan_file import load_plan
 from kit.run.close import close_run
 from kit.run.fetch import fetch_run
 from kit.run.launch import unfinished
@@ -113,8 +116,9 @@ def test_for_people_it_says_what_counts_and_what_is_missing(
     assert main(["close", RUN, "--because", "the lease was over"]) == 0
     told = capsys.readouterr().out
     assert f"{RUN}: closed: host gone" in told
-    assert "carried out  block 1 of 2 blocks" in told
+    assert "carried out  1 of this run's 2 blocks: 1" in told
     assert "missing      block 2" in told
+    assert "kit reproduce --new --plan test-plan --blocks 2" in told
     assert main(["status"]) == 0
     assert "closed: host gone" in capsys.readouterr().out
     assert main(["status", RUN[:12], "--json"]) == 0
@@ -127,7 +131,33 @@ def test_without_a_whole_block_it_may_be_closed_too(
 ) -> None:
     closed_run.cut_short(home.data / RUN, 1, PLAN)
     assert main(["close", RUN, "--because", "the lease was over"]) == 0
-    assert "carried out  none of 2 blocks: what it holds are records" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "carried out  none of this run's 2 blocks: what it holds are records" in told
+    assert "--plan test-plan --blocks 1,2" in told
+
+
+def test_what_is_left_is_another_runs_of_this_very_plan(tmp_path: Path) -> None:
+    """The plan's file may have been changed since, or be somebody's own."""
+    shipped = Path(__file__).parents[2] / "kit" / "plans" / "smoke-cpu.toml"
+    plan = load_plan(shipped)
+    command = "kit reproduce --new --plan smoke-cpu --blocks 1,2"
+    (same,) = left_to_another(plan, (1, 2), shipped.parent)
+    assert same.endswith(command)
+    first, other = left_to_another(replace(plan, seed=1), (1, 2), shipped.parent)
+    assert first == same
+    assert "another plan smoke-cpu now" in other
+    assert str(plan.digest)[:19] in other
+    first, none = left_to_another(plan, (1, 2), tmp_path)
+    assert (first, "holds no plan smoke-cpu" in none) == (same, True)
+    assert left_to_another(plan, (), tmp_path) == []
+
+
+def test_its_example_names_no_run_of_the_records(capsys: pytest.CaptureFixture[str]) -> None:
+    """It would be typed as it stands, and a run is closed for good."""
+    assert main(["close", "--help"]) == 0
+    (example,) = re.findall(r"kit close (\S+) --because", capsys.readouterr().out)
+    data = Path(__file__).parents[2] / "records" / "data"
+    assert not [run for run in data.iterdir() if run.name.startswith(example)]
 
 
 @pytest.mark.parametrize("text", ["", "  ", "x" * 501, "a\x1b[2Jb"])
