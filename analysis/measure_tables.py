@@ -66,7 +66,7 @@ def boot_metrics_table(metrics: Sequence[WindowMetrics]) -> Table:
             number(m.acceptance.server_length, 4),
             number(m.acceptance.client_length, 4),
             number(m.acceptance.tokens_per_chunk, 4),
-            str(m.acceptance.undrafted_chunks) if m.acceptance.server_length else MISSING,
+            _undrafted(m),
             *_cut_off(m),
             m.acceptance.verdict,
             " ".join(number(p / 1e6, 3) for p in m.acceptance.per_position_ppm) or MISSING,
@@ -88,6 +88,7 @@ def boot_metrics_table(metrics: Sequence[WindowMetrics]) -> Table:
             *_AGREEMENT,
             "Position: the boot's place in its block, from 1.",
             "Tokens per chunk counts steps without a draft too.",
+            *_merged(metrics),
             (
                 "Accepted by position: the share of steps that accepted the draft's first, second, "
                 '… token; "-" where the server does not report single requests.'
@@ -288,6 +289,26 @@ def _cut_off(metrics: WindowMetrics) -> tuple[str, str]:
     if found.server_length is None:
         return MISSING, MISSING
     return str(found.truncation_bound), "as reported" if found.truncation_exact else "at most"
+
+
+def _undrafted(metrics: WindowMetrics) -> str:
+    """Steps without a draft, of a window that drafts; none is told where chunks are not steps."""
+    found = metrics.acceptance
+    if not found.server_length or found.undrafted_chunks < 0:
+        return MISSING
+    return str(found.undrafted_chunks)
+
+
+def _merged(metrics: Sequence[WindowMetrics]) -> tuple[str, ...]:
+    """Why a window that drafts has no count of its steps without a draft, if one has none."""
+    if all(m.acceptance.undrafted_chunks >= 0 for m in metrics if m.acceptance.server_length):
+        return ()
+    return (
+        (
+            'Steps without draft: chunks after the first less drafts; "-" where drafts are more, '
+            "since the server put several steps into one chunk, or went on after a client had left."
+        ),
+    )
 
 
 def _none_remain(metrics: Sequence[WindowMetrics]) -> tuple[str, ...]:

@@ -11,6 +11,8 @@ import pytest
 from sealed_run import Shape, list_run, make_run, small_plan
 
 from analysis.conduct_tables import reason_text
+from analysis.measure_tables import boot_metrics_table
+from analysis.metrics import run_metrics
 from analysis.pools import pools
 from analysis.publish import write_run_tables, write_tables
 from analysis.reading import read_run
@@ -88,6 +90,21 @@ def test_runs_of_other_plans_or_hosts_are_not_pooled(data):
     assert len(list(pools(runs))) == 1
     runs[1].host_id = "host-2"
     assert list(pools(runs)) == []
+
+
+def test_fewer_chunks_than_steps_leave_no_count_of_steps_without_a_draft(data):
+    """The server put several steps into one chunk: their difference is no count."""
+    metrics = run_metrics(read_run_of(data, "run-1"))
+    drafting = next(place for place, one in enumerate(metrics) if one.acceptance.server_length)
+    merged = replace(metrics[drafting].acceptance, undrafted_chunks=-4)
+    plain = boot_metrics_table(metrics)
+    metrics[drafting] = replace(metrics[drafting], acceptance=merged)
+    found = boot_metrics_table(metrics)
+    place = [column.name for column in found.columns].index("steps without draft")
+    assert MISSING in [row[place] for row in found.rows if row[0] == metrics[drafting].arm]
+    assert not [row for row in found.rows if row[place].startswith("-") and row[place] != MISSING]
+    (note,) = set(found.notes) - set(plain.notes)
+    assert "several steps into one chunk" in note
 
 
 def test_dispersion_is_over_boots(data, tmp_path):
