@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,8 @@ def close_run(home: Home, run: RunDirectory, why: Reason) -> Closed:
     require_gone(home, run.path.name, host_gone=why.host_gone)
     require_all_home(home, run)
     _require_files(run, seen)
+    if seen.closed is None:
+        _require_later(run, seen.started, why.realtime_ns)
     with Journal.resume(run.events) as journal:
         if run.is_sealed or journal.state.lines != seen.lines:
             raise RunBusyError(
@@ -265,6 +268,20 @@ def _verified(run: RunDirectory) -> Iterator[Envelope]:
                         f"move {run.path} away, then: kit fetch-records --from DIR --unfinished",
                     )
     yield from run.read()
+
+
+def _require_later(run: RunDirectory, started: RunStarted, realtime_ns: int) -> None:
+    """ClosedRunError where a clock is so wrong that the run would be closed before it began."""
+    if realtime_ns < started.clock.realtime_ns:
+        began, now = (_utc(ns) for ns in (started.clock.realtime_ns, realtime_ns))
+        raise ClosedRunError(
+            f"run {run.path.name} began at {began} by its host's clock, and here it is {now}",
+            "set this machine's clock; was the host's ahead: close the run after that time",
+        )
+
+
+def _utc(realtime_ns: int) -> str:
+    return f"{datetime.fromtimestamp(realtime_ns // 1_000_000_000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _require_files(run: RunDirectory, seen: Seen) -> None:

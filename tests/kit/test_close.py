@@ -397,6 +397,15 @@ def test_what_was_sealed_by_closing_and_changed_then_is_not_listed(
         closed_run.closed(run)
 
 
+def test_a_clock_by_which_the_run_is_yet_to_begin_closes_nothing(
+    home: Home, run: RunDirectory
+) -> None:
+    """The audit would never take what was sealed then: one of the two clocks is wrong."""
+    early = replace(closed_run.REASON, realtime_ns=1)
+    with refused(run, ClosedRunError, "began at", "by its host's clock"):
+        close_run(home, run, early)
+
+
 def test_another_torn_line_than_that_of_a_closing_is_refused(run: RunDirectory) -> None:
     """It was cut off from an event that the host wrote, which may be had from there."""
     text = run.events.read_bytes()
