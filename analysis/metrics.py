@@ -78,6 +78,11 @@ def window_metrics(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowMetr
     if ended is None or planned is None or measured.void:
         raise FormatError(f"window {measured.window.id} of boot {boot.started.boot} is not usable")
     wall_ns, source = ended.report.wall_ns, measured.source
+    if wall_ns <= 0:
+        raise FormatError(
+            f"window {measured.window.id} of boot {boot.started.boot} lasted {wall_ns} ns",
+            "kit audit",
+        )
     drafted = drafted_tokens(run.started.plan.arm(planned.arm), ended.counters)
     latency = Summariser([definition(id_) for id_ in LATENCY_IDS])
     # 0: what the prompts were answered with is not looked at.

@@ -122,7 +122,7 @@ class RequestCount:
                 self.first_ns += request.chunk_ns[0]
             if request.sent_ns >= 0:
                 self.sent_ns.append(request.sent_ns)
-                self.end_ns.append(request.sent_ns + request.end_ns)
+                self.end_ns.append(min(request.sent_ns + request.end_ns, canonical.MAX_INT))
             if len(self.faults) < _MOST_FAULTS:
                 self.faults.extend(faults(line, request, received))
             self.short += request.outcome == "completed" and received < least_tokens

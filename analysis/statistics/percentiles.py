@@ -22,6 +22,9 @@ Method = Literal["linear", "inverted_cdf", "floor_index"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+# Beyond it their sum could be no 64-bit number.
+_MOST_WEIGHT = 2.0**62
+
 
 def percentiles(
     values: Floats,
@@ -43,6 +46,10 @@ def percentiles(
         return tuple(float(p) for p in np.percentile(values, list(percents), method=method))
     if weights is None:
         weights = np.ones(values.size, dtype=np.int64)
+    if weights.sum(dtype=np.float64) > _MOST_WEIGHT:
+        raise FormatError(
+            f"weights of {weights.min()} to {weights.max()} are no counts", "kit audit"
+        )
     order = np.argsort(values)
     ordered, upto = values[order], np.cumsum(weights[order])
     take = _TAKE[method]
