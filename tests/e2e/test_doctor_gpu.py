@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from docker_service import running_docker
+from docker_service import DockerService, running_docker
 from gpu_host import Bench, equipped_daemon, push_images
 from registry_service import RegistryService, running_registry
 from ssh_kit import SshKit, name_of
@@ -49,6 +51,22 @@ def equipped(place: Path, registry: RegistryService) -> Iterator[Bench]:
     """A daemon that found a container toolkit as it started."""
     with equipped_daemon(place, registry) as bench:
         yield bench
+
+
+@pytest.fixture(autouse=True)
+def tidy(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No container of a test that failed is in the way of the next, or of its own second try."""
+    yield
+    for name in {"plain", "equipped"} & set(request.fixturenames):
+        docker = request.getfixturevalue(name).docker
+
+        def gone(docker: DockerService = docker) -> bool:
+            for number in docker.containers():
+                with suppress(subprocess.CalledProcessError):  # while a hook of the daemon hangs
+                    docker.docker("rm", "-f", number)
+            return docker.containers() == []
+
+        wait_for(gone)
 
 
 def examined(
