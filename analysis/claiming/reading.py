@@ -6,8 +6,9 @@ come only from completed boots and only where nothing voids them (analysis/readi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from analysis.claiming.line_index import LineIndex, index_lines
 from analysis.metrics import WindowMetrics, peer_metrics, run_metrics
@@ -18,6 +19,7 @@ from records.errors import ClaimError
 from records.plan import Plan, PlannedBoot
 from records.run_directory import RunDirectory
 
+_OfWindow = TypeVar("_OfWindow", WindowMetrics, WindowClock)
 _BOOT_LINES = ("boot.started", "boot.ended")
 _MEASURED_BOOT_LINES = ("boot.started", "engine.decided", "boot.ended")
 
@@ -194,17 +196,7 @@ class Reading:
 
     def windows(self, arm: str, window: str) -> tuple[WindowMetrics, ...]:
         """The usable windows of one arm, one a boot, in order of run and boot."""
-        found = []
-        for run in self._runs:
-            for one in run.metrics:
-                if (one.arm, one.window) == (arm, window):
-                    found.append(one)
-                    self._measured.add(WindowUse(run.run_id, one.boot, window, arm))
-                    self._note(run, run.lines.windows.get((one.boot, window), []))
-                    self._note(run, run.lines.boot(one.boot, *_MEASURED_BOOT_LINES))
-        if not found:
-            raise ClaimError(f"study {self._study}: no usable window {window!r} of arm {arm!r}")
-        return tuple(found)
+        return self._measured_in(arm, window, lambda run: run.metrics)
 
     def by_both_clients(
         self, arm: str, window: str, peer: str
@@ -225,16 +217,22 @@ class Reading:
 
     def clocks(self, arm: str, window: str) -> tuple[WindowClock, ...]:
         """Both clocks of the usable windows of one arm, one a boot; of any client."""
+        return self._measured_in(arm, window, lambda run: run.clocks)
+
+    def _measured_in(
+        self, arm: str, window: str, of: Callable[[StudyRun], Iterable[_OfWindow]]
+    ) -> tuple[_OfWindow, ...]:
+        """What `of` gives of an arm's windows of that name, noted as read. ClaimError: nothing."""
         found = []
         for run in self._runs:
-            for one in run.clocks:
+            for one in of(run):
                 if (one.arm, one.window) == (arm, window):
                     found.append(one)
                     self._measured.add(WindowUse(run.run_id, one.boot, window, arm))
                     self._note(run, run.lines.windows.get((one.boot, window), []))
                     self._note(run, run.lines.boot(one.boot, *_MEASURED_BOOT_LINES))
         if not found:
-            raise ClaimError(f"study {self._study}: arm {arm!r} has no usable window {window!r}")
+            raise ClaimError(f"study {self._study}: no usable window {window!r} of arm {arm!r}")
         return tuple(found)
 
     def warmed(self, arm: str) -> tuple[schema.BootWarmed, ...]:
