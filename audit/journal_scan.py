@@ -16,7 +16,7 @@ from audit.request_faults import RequestFault, faults
 from records import canonical, schema
 from records.chain import MAX_LINE_BYTES
 from records.errors import FormatError
-from records.plan import Plan
+from records.plan import Arm, Plan
 from records.run_directory import is_regular
 from records.schema import Envelope, WindowRequests
 
@@ -130,12 +130,20 @@ class RequestCount:
 
 @dataclass(slots=True)
 class JournalScan:
-    """All events but the batches of requests, whose sums are kept by (boot, window)."""
+    """All events but the batches of requests, whose sums are kept by (boot, window).
+
+    `arms`: boot -> its arm, for boots of an arm that the plan has.
+    """
 
     events: list[Event] = field(default_factory=list)
     requests: dict[tuple[str, str], RequestCount] = field(default_factory=dict)
     problems: list[LineProblem] = field(default_factory=list)
     lines: int = 0
+    arms: dict[str, Arm] = field(default_factory=dict)
+
+    def arm_of(self, boot: str) -> Arm | None:
+        """The plan's arm that a boot started; None where it started none of the plan's."""
+        return self.arms.get(boot)
 
     @property
     def decodes(self) -> bool:
@@ -184,6 +192,10 @@ def scan_journal(path: Path) -> JournalScan:
                 # The batch itself is let go; its place in time is kept.
                 event = Event(event.line, Envelope(event.envelope.seq, event.envelope.t_ns, None))
             scan.events.append(event)
+    if scan.started is not None:
+        arms = {arm.id: arm for arm in scan.started.plan.arms}
+        boots = (event.value for event in scan.of(schema.BootStarted))
+        scan.arms = {boot.boot: arms[boot.arm] for boot in boots if boot.arm in arms}
     return scan
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 
 from analysis.acceptance import drafted_tokens
@@ -13,7 +13,7 @@ from audit.journal_scan import Event, JournalScan, RequestCount
 from audit.repository import RepositoryView, RunView
 from records.errors import FormatError
 from records.plan import Arm
-from records.schema import BootEnded, BootStarted, WindowEnded
+from records.schema import BootEnded, WindowEnded
 
 PAGES = Code(
     "COUNT01",
@@ -79,7 +79,7 @@ _LONGER_PPM, _LONGER_NS = 250_000, 100_000_000
 def check(repository: RepositoryView) -> Iterator[Finding]:
     """Count every window again."""
     for run, scan in repository.readable():
-        drafting = _drafting(scan)
+        listing = {boot for (boot, _), count in scan.requests.items() if count.steps}
         completed = {e.value.boot for e in scan.of(BootEnded) if e.value.outcome == "completed"}
         for event in scan.of(WindowEnded):
             moments = {_moment(name) for name in event.value.metrics}
@@ -89,7 +89,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
                 got = ", ".join(sorted(moments)) or "none"
                 yield NO_PAGES.at(shown, event.line, f"{place}: {NO_PAGES.title}", got, "both")
             yield from _pages(repository, run, event)
-            yield from _requests(repository.show(run.directory.events), scan, event, drafting)
+            yield from _requests(repository.show(run.directory.events), scan, event, listing)
             yield from _times(repository, run, scan, event)
 
 
@@ -165,20 +165,8 @@ def _difference(name: str, before: dict[str, int] | None, after: dict[str, int] 
     return after[name] - before[name]
 
 
-def _drafting(scan: JournalScan) -> dict[str, Arm]:
-    """Boot -> its arm, for boots whose server listed the steps of any request."""
-    arms = {arm.id: arm for arm in scan.started.plan.arms} if scan.started else {}
-    listing = {boot for (boot, _), count in scan.requests.items() if count.steps}
-    return {
-        event.value.boot: arms[event.value.arm]
-        for event in scan.of(BootStarted)
-        if event.value.boot in listing and event.value.arm in arms
-    }
-
-
-def _requests(
-    shown: str, scan: JournalScan, event: Event, drafting: Mapping[str, Arm]
-) -> Iterator[Finding]:
+def _requests(shown: str, scan: JournalScan, event: Event, listing: set[str]) -> Iterator[Finding]:
+    """The server's word on each request; `listing`: boots that listed the steps of any."""
     window: WindowEnded = event.value
     count = scan.requests.get((window.boot, window.window), RequestCount())
     report, counters = window.report, window.counters
@@ -187,7 +175,7 @@ def _requests(
     pairs = []
     if count.prompt_tokens >= 0 and counters.preemptions <= 0:  # a preempted prompt counts twice
         pairs.append(("prompt_tokens", counters.prompt_tokens, count.prompt_tokens))
-    arm = drafting.get(window.boot)
+    arm = scan.arm_of(window.boot) if window.boot in listing else None
     if count.steps and not count.unlisted:
         pairs += [
             ("drafts", counters.drafts, count.steps),

@@ -87,7 +87,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
             if got != version:
                 yield VERSION.at(shown, event.line, "", got, f"{version} (the plan)")
         if not scan.started.synthetic:
-            yield from _decided(shown, scan, arms)
+            yield from _decided(shown, scan)
 
 
 def _launched(shown: str, line: int, boot: BootStarted, arm: Arm) -> Iterator[Finding]:
@@ -109,12 +109,13 @@ def _launched(shown: str, line: int, boot: BootStarted, arm: Arm) -> Iterator[Fi
             yield VARIABLES.at(shown, line, message, got or "not set", value)
 
 
-def _decided(shown: str, scan: JournalScan, arms: Mapping[str, Arm]) -> Iterator[Finding]:
+def _decided(shown: str, scan: JournalScan) -> Iterator[Finding]:
     """What the engine told and counted, against the options of the boot's arm."""
-    of = {event.value.boot: arms.get(event.value.arm) for event in scan.of(BootStarted)}
     for event in scan.events:
         value = event.value
-        arm = of.get(value.boot) if isinstance(value, (EngineDecided, WindowEnded)) else None
+        if not isinstance(value, (EngineDecided, WindowEnded)):
+            continue
+        arm = scan.arm_of(value.boot)
         if arm is None:
             continue
         if isinstance(value, EngineDecided):

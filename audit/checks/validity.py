@@ -10,7 +10,7 @@ from audit.finding import Check, Code, Finding
 from audit.journal_scan import Event, JournalScan, RequestCount
 from audit.repository import RepositoryView
 from records.plan import Bounds, Plan
-from records.schema import BootStarted, Calibrated, WindowEnded
+from records.schema import Calibrated, WindowEnded
 
 NOT_VOIDED = Code(
     "VOID01",
@@ -100,7 +100,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
                 for rule in sorted(beyond.keys() - said):
                     message = f"{place}: {NOT_VOIDED.title}"
                     yield NOT_VOIDED.at(shown, event.line, message, beyond[rule], f"void: {rule}")
-                yield from _acceptance(shown, event, scan, plan)
+                yield from _acceptance(shown, event, scan)
                 if plan.requirements.compute_capability > 0 and not scan.started.synthetic:
                     yield from _unwatched(shown, event, place)
                 for rule in sorted((said & set(_DECIDABLE)) - beyond.keys()):
@@ -113,10 +113,9 @@ def _unwatched(shown: str, event: Event, place: str) -> Iterator[Finding]:
         yield UNWATCHED.at(shown, event.line, f"{place}: {UNWATCHED.title}", "no trace", "samples")
 
 
-def _acceptance(shown: str, event: Event, scan: JournalScan, plan: Plan) -> Iterator[Finding]:
+def _acceptance(shown: str, event: Event, scan: JournalScan) -> Iterator[Finding]:
     window: WindowEnded = event.value
-    arms = {e.value.boot: e.value.arm for e in scan.of(BootStarted)}
-    arm = next((a for a in plan.arms if a.id == arms.get(window.boot)), None)
+    arm = scan.arm_of(window.boot)
     if arm is None or window.void or window.counters.drafts <= 0:
         return
     report, count = window.report, scan.requests.get((window.boot, window.window), RequestCount())
@@ -152,7 +151,7 @@ def _beyond(
     if count.short:
         found["short-responses"] = f"{count.short} short responses"
     hits = window.counters.prefix_cache_hits
-    if hits > 0 and not _declares_prefix_cache(plan, scan, window):
+    if hits > 0 and not _declares_prefix_cache(scan, window):
         found["prefix-cache"] = f"{hits} tokens from an undeclared cache"
     found.update(_gpu(window))
     report = window.report
@@ -162,11 +161,10 @@ def _beyond(
     return found
 
 
-def _declares_prefix_cache(plan: Plan, scan: JournalScan, window: WindowEnded) -> bool:
+def _declares_prefix_cache(scan: JournalScan, window: WindowEnded) -> bool:
     if scan.started and scan.started.synthetic:
         return True  # the reference server's option is no engine's (remote/engine/adapters.py)
-    arms = {e.value.boot: e.value.arm for e in scan.of(BootStarted)}
-    arm = next((a for a in plan.arms if a.id == arms.get(window.boot)), None)
+    arm = scan.arm_of(window.boot)
     return arm is not None and "--enable-prefix-caching" in arm.args
 
 
