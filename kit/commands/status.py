@@ -24,11 +24,12 @@ from kit.run.follow_log import last_error
 from kit.run.launch import is_queued, is_under_way, resume_command
 from kit.run.mirror import refresh_all
 from kit.run.state import RunState, read_state
-from records.errors import FormatError, UnknownRunError
+from records.errors import FormatError, SchedulerError, UnknownRunError
 from records.run_directory import RunDirectory, runs_in
 from records.schema import RunClosed
 
-_AHEAD = ("queued", "starting")
+_UNKNOWN = "unknown"
+_AHEAD = ("queued", "starting", _UNKNOWN)
 
 
 @click.command()
@@ -39,6 +40,9 @@ _AHEAD = ("queued", "starting")
 def command(run_id: str, host_name: str, as_json: bool) -> None:
     """Where each run on a host stands; with RUN_ID, also why boots failed.
 
+    While a cluster's controller does not answer, a run that may be under way is "unknown", told as
+    its files have it, and the exit code is 26.
+
     \b
     Example:
       kit status
@@ -48,11 +52,11 @@ def command(run_id: str, host_name: str, as_json: bool) -> None:
     """
     here = home()
     closed = _closed_runs(here)
-    told = []
+    told, away = [], list[SchedulerError]()
     for host in open_hosts(here, host_name):
         seen = refresh_all(host, here)
         runs = [_found(closed, seen, run_id)] if run_id else known_runs(seen)
-        rows = [(run, _told(here, host, closed.get(run.path.name, run))) for run in runs]
+        rows = [(run, _told(here, host, closed.get(run.path.name, run), away)) for run in runs]
         # A job that nothing was made of, as where a scheduler refused it, is told when asked for.
         told += [one for run, one in rows if run_id or run.path.exists() or one["state"] in _AHEAD]
     if not run_id and not host_name:
@@ -62,12 +66,18 @@ def command(run_id: str, host_name: str, as_json: bool) -> None:
         raise UnknownRunError("no run here yet", "start one: kit reproduce")
     if as_json:
         print_json(told)
-        return
-    keys = ("host", "run_id", "state", "boots", "failed")
-    cells = [(*(t[key] for key in keys), _left(t["left_s"])) for t in told]
-    print_table(("host", "run", "state", "boots", "failed", "left"), cells)
-    if run_id:
-        _details(seen, told[0], host)
+    else:
+        keys = ("host", "run_id", "state", "boots", "failed")
+        cells = [(*(t[key] for key in keys), _left(t["left_s"])) for t in told]
+        print_table(("host", "run", "state", "boots", "failed", "left"), cells)
+        if run_id:
+            _details(seen, told[0], host)
+    if away:
+        number = f"{len(away)} run{'s' if len(away) > 1 else ''}"
+        raise SchedulerError(
+            f"{away[0].message}; {number} may be under way, shown as far as the files tell",
+            away[0].remedy,
+        )
 
 
 def _found(closed: dict[str, RunDirectory], seen: Home, word: str) -> RunDirectory:
@@ -109,7 +119,8 @@ def _plain(host: str, run: RunDirectory, state: RunState) -> dict[str, Any]:
     }
 
 
-def _told(here: Home, host: Host, run: RunDirectory) -> dict[str, Any]:
+def _told(here: Home, host: Host, run: RunDirectory, away: list[SchedulerError]) -> dict[str, Any]:
+    """What is known of a run. `away`: grows where its scheduler does not say whether it runs."""
     if run.closed:
         known = host.mirror(here).run(run.path.name).exists()
         return _of_records(host.name if known else "-", run)
@@ -118,10 +129,15 @@ def _told(here: Home, host: Host, run: RunDirectory) -> dict[str, Any]:
     except FormatError as error:
         say(f"warning: {error.message}; its bytes stay as they are, see: kit audit")
         state, damage = RunState(), "damaged"
-    under_way = not run.is_sealed and not damage and is_under_way(here, host, run.path.name)
+    try:
+        under_way = not run.is_sealed and not damage and is_under_way(here, host, run.path.name)
+        word = damage or _word(here, host, run, state, under_way=under_way)
+    except SchedulerError as error:
+        away.append(error)
+        return {**_plain(host.name, run, state), "state": _UNKNOWN}
     return {
         **_plain(host.name, run, state),
-        "state": damage or _word(here, host, run, state, under_way=under_way),
+        "state": word,
         "left_s": state.left_s(host.monotonic_ns()) if under_way else None,
         "error": "" if under_way or run.is_sealed else _error(host.mirror(here), run.path.name),
     }

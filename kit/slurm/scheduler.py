@@ -29,12 +29,17 @@ _TIMEOUT_S = 60
 
 @dataclass(slots=True)
 class Scheduler:
-    """One login node. What was seen of an array is kept until it is due again."""
+    """One login node. What was seen of an array is kept until it is due again.
+
+    So is that nobody answered: a controller that is down lets each question wait for its time-out
+    (slurm.conf(5), MessageTimeout), and a user may have a hundred runs.
+    """
 
     login: Host
     poll_s: float
     _seen: dict[str, tuple[float, dict[str, TaskState]]] = field(default_factory=dict)
     _numbers: dict[str, str] = field(default_factory=dict)
+    _away: tuple[float, SchedulerError] | None = None
 
     def require(self) -> None:
         """SchedulerError where this is no login node, before anything is made ready for it."""
@@ -56,10 +61,11 @@ class Scheduler:
         A line that drops while sbatch answers has it run again (Host.run): the first job stays.
         """
         if job_name not in self._numbers:
+            self._require_answers()
             argv = ("squeue", "--all", "-h", "-t", "all", f"--name={job_name}", "-o", "%j %F")
             done = self._run_without(_VIEWS, argv)
             if done.status != 0:
-                raise self._refused("squeue", done)
+                raise self._not_told("squeue", done)
             lines = (line.split() for line in done.stdout.splitlines())
             found = sorted({int(words[1]) for words in lines if words[:1] == [job_name]})
             for extra in found[1:]:
@@ -79,6 +85,7 @@ class Scheduler:
     def end(self, name: str) -> None:
         """Tell a task to mark its boot and end; one that has no node is taken out of the queue."""
         self._seen.clear()
+        self._away = None
         state = self.task(name)
         if state is None or state.has_ended:
             return
@@ -94,12 +101,27 @@ class Scheduler:
         return self.login.run(("env", *unset, *argv), stdin=stdin, timeout_s=_TIMEOUT_S)
 
     def _look(self, array: str) -> dict[str, TaskState]:
+        self._require_answers()
         done = self.login.run(("scontrol", "show", "job", "-o", array), timeout_s=_TIMEOUT_S)
         if done.status != 0 and _FORGOTTEN in done.stderr + done.stdout:
             return {}
         if done.status != 0:
-            raise self._refused("scontrol", done)
+            raise self._not_told("scontrol", done)
         return parse_tasks(done.stdout)
+
+    def _require_answers(self) -> None:
+        """SchedulerError where the controller did not answer just now."""
+        if self._away is not None:
+            at, error = self._away
+            if time.monotonic() - at < self.poll_s:
+                raise SchedulerError(error.message, error.remedy)
+            self._away = None
+
+    def _not_told(self, command: str, done: Done) -> SchedulerError:
+        error = self._refused(command, done)
+        if any(words in error.message for words in _AWAY):
+            self._away = time.monotonic(), error
+        return error
 
     def _refused(self, command: str, done: Done) -> SchedulerError:
         if done.status == NOT_FOUND:
