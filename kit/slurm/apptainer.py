@@ -18,7 +18,7 @@ from kit.run.launch import Say
 from kit.slurm.cluster_host import SlurmHost
 from kit.slurm.submission import gpus
 from records.digest import Digest
-from records.errors import ProvisionError
+from records.errors import HostUnfitError, ProvisionError
 from records.job import EngineOnHost, Sif
 from records.plan import Plan
 
@@ -34,6 +34,7 @@ def set_up(
     home: Home, host: SlurmHost, plan: Plan, choice: DockerChoice, harness: Path, say: Say
 ) -> EngineSetup:
     """The engine in its image file, and the models. ProvisionError where there is no Apptainer."""
+    require_bindable(str(host.home(home).path))
     models = set_up_models(home, host, plan, say)
     sif = bring(home, host, choice, say)
     reference = plan.engine.name == REFERENCE
@@ -52,6 +53,15 @@ def set_up(
         sif=sif,
     )
     return EngineSetup(engine, models)
+
+
+def require_bindable(path: str) -> None:
+    """HostUnfitError where a path means something else to `--bind SRC[:DEST[:OPTS]],…`."""
+    if set(path) & set(":,\\"):
+        raise HostUnfitError(
+            f"{path}: Apptainer takes a colon, comma or backslash in it for the end of the path",
+            "a place on the shared storage without one: KIT_HOME=… there",
+        )
 
 
 def words(program: str, seen: list[str], *, nv: bool) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from kit.run.campaign import Share
 from kit.run.launch import Say, bring_harness, build_harness, make_job
 from kit.slurm import apptainer
 from kit.slurm.cluster_host import SlurmHost, Task, stop_note, task_note
-from kit.slurm.submission import gpus, sbatch_argv, script
+from kit.slurm.submission import gpus, pattern, sbatch_argv, script
 from records import canonical
 from records.decode import to_object
 from records.digest import Digest
@@ -53,6 +53,7 @@ class SlurmQueue:
         """One array job, its tasks numbered from 1 on. SchedulerError, ProvisionError."""
         engine_setup.require_locked(self.home, self.plan)
         self.host.scheduler.require()
+        pattern(self._place)  # told before anything is installed
         archive, digest = build_harness(self.home)
         harness = bring_harness(self.home, self.host, archive)
         self.say(f"harness {digest}")
@@ -74,7 +75,7 @@ class SlurmQueue:
         (slurm.conf(5), MaxArraySize), so the tasks have numbers of their own.
         """
         site, name = self.host.site, f"kit-{secrets.token_hex(4)}"
-        place = self.host.home(self.home).path / "slurm"
+        place = self._place
         path = place / f"{name}.json"
         array = SlurmArray(tasks, site.scratch, site.notice_s)
         self.host.write(path, canonical.encode(to_object(array)))
@@ -83,6 +84,11 @@ class SlurmQueue:
             self.host.write(task_note(Path(task.job)), f"{name}_{number}\n".encode())
         argv = sbatch_argv(site, self.plan, len(tasks), name, place)
         return self._submit(argv, script(self.host.python, harness, path), name)
+
+    @property
+    def _place(self) -> Path:
+        """Where arrays, and what no task took over, stand on the shared storage."""
+        return self.host.home(self.home).path / "slurm"
 
     def _submit(self, argv: Sequence[str], text: bytes, name: str) -> str:
         """The array's number, found by its name also where sbatch took it in and then failed."""

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kit.planning.plan_cost import Tariff, cost_of
 from kit.slurm.site import SlurmSite
+from records.errors import HostUnfitError
 from records.plan import Plan
 
 _MARGIN_S = 15 * 60
@@ -37,7 +38,7 @@ def sbatch_argv(
         "--requeue",
         f"--signal=B:TERM@{site.notice_s}",
         "--open-mode=append",
-        f"--output={output}/%A_%a.out",
+        f"--output={pattern(output)}/%A_%a.out",
     ]
     for option, value in (
         ("partition", site.partition),
@@ -53,6 +54,19 @@ def sbatch_argv(
         if features:
             words.append(f"--constraint={features}")
     return (*words, *site.options)
+
+
+def pattern(directory: Path) -> str:
+    """The directory as sbatch(1), FILENAME PATTERN, takes it for itself: `%%` for `%`.
+
+    HostUnfitError for one with a backslash, which would end all replacing and be taken out.
+    """
+    if "\\" in str(directory):
+        raise HostUnfitError(
+            f"{directory}: Slurm takes no backslash in the name of a task's output as it is",
+            "a place on the shared storage without one: KIT_HOME=… there",
+        )
+    return str(directory).replace("%", "%%")
 
 
 def script(python: str, harness: Path, array: Path) -> bytes:

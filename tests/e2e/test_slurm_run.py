@@ -40,7 +40,8 @@ def kit(tmp_path: Path, slurm: Slurm) -> SshKit:
         (tmp_path / node).mkdir()
     scratch = f'["$NOT_SET_HERE", "{tmp_path}/$SLURMD_NODENAME"]'
     site.write_text(f"poll_s = 1\nnotice_s = 30\nscratch = {scratch}\n")
-    kit = SshKit(tmp_path / "login", tmp_path, tiny_plan(blocks=3, tokens=40))
+    # A percent sign begins a pattern of Slurm's: sbatch(1), FILENAME PATTERN.
+    kit = SshKit(tmp_path / "login%A", tmp_path, tiny_plan(blocks=3, tokens=40))
     kit.extra = {**slurm.env, "KIT_SLURM": str(site)}
     return kit
 

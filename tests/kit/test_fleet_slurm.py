@@ -11,11 +11,12 @@ import pytest
 from kit.fleet.study import Part, parts
 from kit.home import Home
 from kit.planning.plan_file import load_plan
+from kit.slurm.apptainer import require_bindable
 from kit.slurm.site import SlurmSite, read_site
 from kit.slurm.submission import gpus, limit_minutes, sbatch_argv, script
 from kit.slurm.task_state import TaskState, parse_tasks
 from records.digest import Digest
-from records.errors import FormatError, PlanError
+from records.errors import FormatError, HostUnfitError, PlanError
 from records.job import EngineOnHost, Job
 from records.plan import Plan
 
@@ -58,6 +59,26 @@ def test_the_words_for_a_plan_on_gpus() -> None:
         "--constraint=l4|l40s|h100",
         "--exclude=node7",
     )
+
+
+@pytest.mark.parametrize("name", ["a%Ab", "50%", "%%", "%j x"])
+def test_a_directory_is_no_pattern_of_slurms(name: str) -> None:
+    # Slurm 22.05: unescaped, a task ends in JobLaunchFailure in all of these, and says no more.
+    words = sbatch_argv(SITE, DEMO, 1, "kit-0a", Path("/s") / name)
+    assert f"--output=/s/{name.replace('%', '%%')}/%A_%a.out" in words
+
+
+def test_a_directory_that_slurm_cannot_write_to_is_refused() -> None:
+    with pytest.raises(HostUnfitError, match="backslash") as refusal:
+        sbatch_argv(SITE, DEMO, 1, "kit-0a", Path("/s/a\\b"))
+    assert "KIT_HOME" in refusal.value.remedy
+
+
+@pytest.mark.parametrize("path", ["/s/a:b", "/s/a,b", "/s/a\\b"])
+def test_a_directory_that_apptainer_would_cut_is_refused(path: str) -> None:
+    with pytest.raises(HostUnfitError, match="Apptainer"):
+        require_bindable(path)
+    require_bindable("/s/a b-c_d%A")
 
 
 def test_a_plan_without_gpu_asks_for_none() -> None:
