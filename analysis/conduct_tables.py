@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Sequence
 
 from analysis.facts import integers, part
+from analysis.plan_order import PlanOrder
 from analysis.reading import Boot, Run
 from analysis.table import MISSING, Column, Table, number, words
 from records.plan import boot_order
@@ -43,7 +44,11 @@ def decisions_table(runs: Sequence[Run]) -> Table:
                 cells = tuple(_fact(boot.decided.facts, path) for _, path in _DECISIONS)
                 key = (boot.started.arm, boot.decided.version, *cells)
                 counted[key] = counted.get(key, 0) + 1
-    rows = sorted((key[0], str(count), *key[1:]) for key, count in counted.items())
+    order = _order(runs)
+    rows = [
+        (key[0], str(count), *key[1:])
+        for key, count in sorted(counted.items(), key=lambda item: (order.arm(item[0][0]), item))
+    ]
     return Table(
         "decisions",
         "What the engine decided, by arm",
@@ -152,6 +157,7 @@ def pace_table(runs: Sequence[Run]) -> tuple[Table, ...]:
                     seen.setdefault(key, []).extend(times)
     if not seen:
         return ()
+    order = _order(runs)
     rows = [
         (
             *key,
@@ -159,7 +165,7 @@ def pace_table(runs: Sequence[Run]) -> tuple[Table, ...]:
             *[number(ms, 4) for ms in (statistics.median(times), min(times), max(times))],
             number(100 * (max(times) / min(times) - 1), 1),
         )
-        for key, times in sorted(seen.items())
+        for key, times in sorted(seen.items(), key=lambda one: (one[0][:2], order.arm(one[0][2])))
     ]
     notes = (
         (
@@ -250,12 +256,16 @@ def _fact(facts: dict[str, object], path: tuple[str, ...]) -> str:
 
 
 def _by_arm(runs: Sequence[Run]) -> dict[str, list[Boot]]:
-    """All boots of each arm, arms in order of name, those without a boot included."""
+    """All boots of each arm, arms in the plan's order, those without a boot included."""
     boots: dict[str, list[Boot]] = {arm.id: [] for run in runs for arm in run.started.plan.arms}
     for run in runs:
         for boot in run.boots:
             boots[boot.started.arm].append(boot)
-    return dict(sorted(boots.items()))
+    return boots
+
+
+def _order(runs: Sequence[Run]) -> PlanOrder:
+    return PlanOrder(run.started.plan for run in runs)
 
 
 def _planned(run: Run, arm: str) -> int:

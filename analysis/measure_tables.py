@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from analysis.definitions import DEFINITIONS, definition
 from analysis.metrics import LATENCY_IDS, WindowMetrics, all_definitions
+from analysis.plan_order import PlanOrder, by_arm
 from analysis.reading import Run
 from analysis.statistics.dispersion import cv_interval
 from analysis.table import MISSING, Column, Table, number, words
@@ -71,7 +72,7 @@ def boot_metrics_table(metrics: Sequence[WindowMetrics]) -> Table:
             m.acceptance.verdict,
             " ".join(number(p / 1e6, 3) for p in m.acceptance.per_position_ppm) or MISSING,
         )
-        for m in sorted(metrics, key=lambda m: (m.arm, m.window, m.run_id, m.boot))
+        for m in sorted(metrics, key=by_arm)
     ]
     return Table(
         "by-boot",
@@ -261,7 +262,9 @@ def definitions_table(runs: Sequence[Run]) -> Table:
                 values = {s.id: (s.p50, s.p95, s.p99) for s in all_definitions(window)}
                 found.setdefault((boot.started.arm, window.window.id), []).append(values)
     rows = []
-    for (arm, window_id), boots in sorted(found.items()):
+    order = PlanOrder(run.started.plan for run in runs)
+    for arm, window_id in sorted(found, key=lambda cell: order.cell(*cell)):
+        boots = found[arm, window_id]
         for one in DEFINITIONS:
             points = [_median([boot[one.id][i] for boot in boots]) for i in (0, 1, 2)]
             rows.append(
@@ -322,9 +325,9 @@ def _none_remain(metrics: Sequence[WindowMetrics]) -> tuple[str, ...]:
 
 
 def _cells(metrics: Sequence[WindowMetrics]) -> list[tuple[tuple[str, str], list[WindowMetrics]]]:
-    """Metrics by arm and window, sorted, each group in order of run and boot."""
+    """Metrics by arm and window as the plan has them, each group in order of run and boot."""
     groups: dict[tuple[str, str], list[WindowMetrics]] = {}
-    for one in sorted(metrics, key=lambda m: (m.arm, m.window, m.run_id, m.boot)):
+    for one in sorted(metrics, key=by_arm):
         groups.setdefault((one.arm, one.window), []).append(one)
     return list(groups.items())
 

@@ -18,6 +18,7 @@ from analysis.acceptance import Acceptance, Tally, accepted, drafted_tokens, tal
 from analysis.answers import Answers, answers_of, together, why_untold
 from analysis.definitions import DEFINITIONS, ChunkColumns, Summary, definition
 from analysis.goodput import QUANTITIES, Goodput, goodput_of, per_request
+from analysis.plan_order import place_of
 from analysis.reading import Boot, MeasuredWindow, Run
 from analysis.requests import RequestColumns
 from analysis.streaming.summariser import Summariser
@@ -34,7 +35,7 @@ class WindowMetrics:
 
     Rates in tokens and requests per second of the window's wall time; latency summaries in the
     unit of their definition. `answers`: to its prompts; None where prompts or sampling make any two
-    windows differ (`analysis.answers.why_untold`).
+    windows differ (`analysis.answers.why_untold`). `place`: of arm and window in their plan.
     """
 
     run_id: str
@@ -54,6 +55,7 @@ class WindowMetrics:
     latency: tuple[Summary, ...]
     goodput: tuple[Goodput, ...]
     answers: Answers | None
+    place: tuple[int, int]
 
     def latency_of(self, id_: str) -> Summary:
         """The summary of one of LATENCY_IDS."""
@@ -120,6 +122,7 @@ def window_metrics(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowMetr
             )
         ),
         together(part.answers for part in parts) if prompts else None,
+        place_of(run.started.plan, planned.arm, measured.window.id),
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from analysis.metrics import LATENCY_IDS, WindowMetrics, peer_metrics, run_metrics
+from analysis.plan_order import PlanOrder
 from analysis.reading import Run
 from analysis.server_clock import Means, WindowClock
 from analysis.table import MISSING, Column, Table, number, words
@@ -89,6 +90,7 @@ def peer_table(runs: Sequence[Run], clocks: Sequence[WindowClock]) -> list[Table
         for metrics in peer_metrics(run)
     ]
     means = {(one.run_id, one.boot, one.window): one.means for one in clocks}
+    order = PlanOrder(plans.values())
     rows = []
     for plan_id, window, kit_window in windows:
         pairs: dict[str, list[_Pair]] = {}
@@ -100,7 +102,7 @@ def peer_table(runs: Sequence[Run], clocks: Sequence[WindowClock]) -> list[Table
                 pairs.setdefault(peer.arm, []).append(_Pair(kit, peer, *both))
         rows += [
             row
-            for arm, found in sorted(pairs.items())
+            for arm, found in sorted(pairs.items(), key=lambda item: order.arm(item[0]))
             for row in _rows(arm, (kit_window.id, window.id, window.client), found)
         ]
     return [

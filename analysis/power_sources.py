@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from analysis.metrics import WindowMetrics
+from analysis.plan_order import by_window
 from analysis.published import Published
 from analysis.statistics.dispersion import cv_interval
 from analysis.table import MISSING, Column, Table, number, words
@@ -59,10 +60,10 @@ def published_sources(claims: Iterable[Published], plan: Plan) -> list[Source]:
 def measured_sources(metrics: Iterable[WindowMetrics]) -> list[Source]:
     """CV of throughput over boots of each arm and window that has three boots and a spread."""
     cells: dict[tuple[str, str], list[WindowMetrics]] = {}
-    for one in metrics:
+    for one in sorted(metrics, key=by_window):
         cells.setdefault((one.window, one.arm), []).append(one)
     found = []
-    for (window, arm), cell in sorted(cells.items()):
+    for (window, arm), cell in cells.items():
         values = [one.output_tokens_per_s for one in cell]
         if len(values) >= LEAST_BOOTS and max(values) > min(values):
             known = f"throughput of {arm} in window {window} of run {cell[0].run_id}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
 
 from analysis.metrics import WindowMetrics
+from analysis.plan_order import by_window
 from analysis.power_sources import LEAST_BOOTS, Source, source_table
 from analysis.statistics.blocking import blocked_ratio
 from analysis.statistics.planning import (
@@ -78,12 +79,12 @@ def spread_found_anyhow(design: Design) -> float:
 def blocks_table(metrics: Sequence[WindowMetrics]) -> Table:
     """What a run's blocks gained for each pair of arms with three blocks in common."""
     cells: dict[str, dict[str, dict[tuple[str, int], float]]] = {}
-    for one in metrics:
+    for one in sorted(metrics, key=by_window):
         arms = cells.setdefault(one.window, {})
         arms.setdefault(one.arm, {})[one.run_id, one.block] = one.output_tokens_per_s
     rows = []
-    for window, arms in sorted(cells.items()):
-        for first, second in combinations(sorted(arms), 2):
+    for window, arms in cells.items():
+        for first, second in combinations(arms, 2):
             shared = sorted(arms[first].keys() & arms[second].keys())
             over, under = ([arms[arm][block] for block in shared] for arm in (first, second))
             if len(shared) < LEAST_BOOTS or _same_ratio(over, under):

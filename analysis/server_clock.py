@@ -35,6 +35,7 @@ from io import BytesIO
 import numpy as np
 
 from analysis.definitions import ChunkColumns
+from analysis.plan_order import place_of
 from analysis.reading import Boot, MeasuredWindow, Run
 from records.digest import Digest
 from records.errors import FormatError
@@ -86,7 +87,10 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class WindowClock:
-    """Both clocks of one usable window. `client`: who measured; `means`: by id of QUANTITIES."""
+    """Both clocks of one usable window. `client`: who measured; `means`: by id of QUANTITIES.
+
+    `place`: of arm and window in their plan, from 0.
+    """
 
     run_id: str
     boot: str
@@ -94,6 +98,7 @@ class WindowClock:
     window: str
     client: str
     means: Mapping[str, Means]
+    place: tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -133,8 +138,9 @@ def _window(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowClock:
         one.id: Means(why=why) if why else _means(one, seen, pages["before"], pages["after"])
         for one in QUANTITIES
     }
-    arm = boot.planned.arm if boot.planned else ""
-    return WindowClock(run.run_id, boot.started.boot, arm, window.id, window.client, means)
+    arm = boot.planned.arm if boot.planned else boot.started.arm
+    place = place_of(run.started.plan, arm, window.id)
+    return WindowClock(run.run_id, boot.started.boot, arm, window.id, window.client, means, place)
 
 
 def _why_not(run: Run, measured: MeasuredWindow, seen: _Seen) -> str:

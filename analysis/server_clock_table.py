@@ -10,6 +10,7 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 
+from analysis.plan_order import by_arm
 from analysis.server_clock import QUANTITIES, Means, WindowClock
 from analysis.table import MISSING, Column, Table, number, words
 
@@ -20,7 +21,7 @@ _ENDS = ("median", "least", "greatest")
 def server_clock_table(clocks: Sequence[WindowClock]) -> Table:
     """The table over these windows, those of other clients too."""
     cells: dict[tuple[str, str, str], list[WindowClock]] = {}
-    for one in clocks:
+    for one in sorted(clocks, key=by_arm):
         cells.setdefault((one.arm, one.window, one.client), []).append(one)
     rows = [
         (
@@ -29,7 +30,7 @@ def server_clock_table(clocks: Sequence[WindowClock]) -> Table:
             quantity.unit,
             *_row([one.means[quantity.id] for one in found]),
         )
-        for cell, found in sorted(cells.items())
+        for cell, found in cells.items()
         for quantity in QUANTITIES
     ]
     return Table(

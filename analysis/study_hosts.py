@@ -13,6 +13,7 @@ import numpy as np
 from scipy import stats
 
 from analysis.metrics import WindowMetrics
+from analysis.plan_order import PlanOrder
 from analysis.statistics.multiplicity import holm
 from analysis.statistics.nested import NestedEffects, nested_effects
 from analysis.statistics.samples import Floats
@@ -116,7 +117,8 @@ def _cells(
             if value is not None:
                 by_host = cells.setdefault((metrics.arm, metrics.window), {})
                 by_host.setdefault(hosts[metrics.boot], []).append(value)
-    for arm, window in sorted(cells):
+    order = PlanOrder([study.plan])
+    for arm, window in sorted(cells, key=lambda cell: order.cell(*cell)):
         yield arm, window, dict(sorted(cells[arm, window].items()))
 
 

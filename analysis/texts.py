@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from analysis.answers import Agreement, Answers, agreement, together, why_untold
 from analysis.claims import compared_pairs
 from analysis.metrics import WindowMetrics
+from analysis.plan_order import PlanOrder, by_arm, by_window
 from analysis.reading import Run
 from analysis.table import MISSING, Column, Table, words
 from records.plan import Arm, Plan
@@ -28,7 +29,7 @@ def texts_table(runs: Sequence[Run], metrics: Sequence[WindowMetrics]) -> Table:
     cells = _cells(metrics)
     arms = list({arm.id: arm for plan in plans for arm in plan.arms}.values())
     rows = []
-    for (arm, window), group in sorted(cells.items()):
+    for (arm, window), group in cells.items():
         found = _answers(group)
         reference = _reference(arms, window, cells)
         agreed = None
@@ -85,14 +86,17 @@ def different_texts(runs: Sequence[Run], metrics: Sequence[WindowMetrics]) -> tu
 
     Arguments as of `texts_table`.
     """
-    pairs = {(one.id, two.id) for plan in _plans(runs) for one, two, _ in compared_pairs(plan)}
-    return tuple(f"A{text[1:]}." for text in arms_apart(sorted(pairs), metrics))
+    plans = _plans(runs)
+    order = PlanOrder(plans)
+    pairs = {(one.id, two.id) for plan in plans for one, two, _ in compared_pairs(plan)}
+    listed = sorted(pairs, key=lambda pair: (order.arm(pair[0]), order.arm(pair[1])))
+    return tuple(f"A{text[1:]}." for text in arms_apart(listed, metrics))
 
 
 def arms_apart(pairs: Iterable[tuple[str, str]], metrics: Sequence[WindowMetrics]) -> Iterator[str]:
     """Each pair of arms that answered any prompt of any of these windows differently, in words."""
     cells = {cell: _answers(group) for cell, group in _cells(metrics).items()}
-    windows = sorted({window for _, window in cells})
+    windows = dict.fromkeys(m.window for m in sorted(metrics, key=by_window))
     for one, two in pairs:
         found = [(w, agreement(cells.get((one, w)), cells.get((two, w)))) for w in windows]
         apart = [f"{_other(both)} (window {w})" for w, both in found if both and both.other]
@@ -128,9 +132,9 @@ def _answers(windows: Iterable[WindowMetrics]) -> Answers:
 
 
 def _cells(metrics: Sequence[WindowMetrics]) -> _Cells:
-    """Windows whose answers may be compared, by arm and window."""
+    """Windows whose answers may be compared, by arm and window as the plan has them."""
     found: _Cells = {}
-    for one in metrics:
+    for one in sorted(metrics, key=by_arm):
         if one.answers is not None:
             found.setdefault((one.arm, one.window), []).append(one)
     return found
@@ -154,6 +158,6 @@ def _plans(runs: Sequence[Run]) -> list[Plan]:
 
 def _left_out(plans: Sequence[Plan]) -> Iterator[str]:
     windows = {w.id: why_untold(w) for plan in plans for w in plan.windows if not w.by_peer}
-    told = [f"{id_} ({why})" for id_, why in sorted(windows.items()) if why]
+    told = [f"{id_} ({why})" for id_, why in windows.items() if why]
     if told:
         yield f"Left out: {', '.join(told)}."

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from scipy import stats
 
 from analysis.figures.figure import Figure
-from analysis.figures.rows import Row, by_window, grouped, rows_of
+from analysis.figures.rows import Row, arms_of, by_window, grouped, rows_of
 from analysis.figures.style import GREY, WIDE, looks
 from analysis.metrics import WindowMetrics
+from analysis.plan_order import by_window as in_windows
 from analysis.table import Column, Table, number, words
 
 if TYPE_CHECKING:
@@ -56,9 +57,8 @@ def boots_figure(metrics: Sequence[WindowMetrics]) -> Figure:
 
 def boots_data(metrics: Sequence[WindowMetrics]) -> Table:
     """One row a boot and window, with mean and interval of the arm and window it belongs to."""
-    ordered = sorted(metrics, key=lambda m: (m.concurrency, m.window, m.arm, m.run_id, m.boot))
     cells: dict[tuple[str, str], list[WindowMetrics]] = {}
-    for one in ordered:
+    for one in sorted(metrics, key=in_windows):
         cells.setdefault((one.window, one.arm), []).append(one)
     rows = []
     for (window, arm), group in cells.items():
@@ -118,7 +118,7 @@ def draw_boots(canvas: Canvas, data: Table) -> None:
     """Two rows of panels, one column a window, arms from top to bottom."""
     rows = rows_of(data)
     windows = dict(list(by_window(rows).items())[:_MOST_PANELS])
-    arms = sorted({row["arm"] for row in rows})
+    arms = arms_of(rows)
     quantities = [
         quantity
         for quantity in _QUANTITIES

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.metrics import WindowMetrics
+from analysis.plan_order import by_arm, by_window
 from analysis.statistics.nested import nested_effects
 
 TOGETHER = "together"
@@ -50,8 +51,8 @@ class Component:
 
 def components(metrics: Sequence[WindowMetrics], hosts: Mapping[str, str]) -> tuple[Component, ...]:
     """Components over the arms taken together, then of each. `hosts`: run id -> host id."""
-    windows = sorted({m.window for m in metrics})
-    arms = sorted({m.arm for m in metrics})
+    windows = list(dict.fromkeys(m.window for m in sorted(metrics, key=by_window)))
+    arms = list(dict.fromkeys(m.arm for m in sorted(metrics, key=by_arm)))
     of_arm = {arm: _complete_blocks(metrics, [arm], windows) for arm in arms}
     together = _most_telling({arm: frozenset(blocks) for arm, blocks in of_arm.items()})
     blocks = _complete_blocks(metrics, together, windows)
@@ -74,7 +75,7 @@ def _most_telling(blocks: Mapping[str, frozenset[tuple[str, int]]]) -> tuple[str
         free = (count - 1) * (len(shared) - 1)
         if free >= most and shared:
             best, most = tuple(order[:count]), free
-    return tuple(sorted(best))
+    return tuple(arm for arm in blocks if arm in best)
 
 
 def _complete_blocks(

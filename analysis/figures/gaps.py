@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.figures.figure import Figure
-from analysis.figures.rows import Row, by_window, grouped, pairs, rows_of
+from analysis.figures.rows import Row, arms_of, by_window, grouped, pairs, rows_of
 from analysis.figures.style import WIDE, looks
+from analysis.plan_order import PlanOrder
 from analysis.reading import RequestSource, Run
 from analysis.table import Column, Table, number, words
 
@@ -53,8 +54,10 @@ def gaps_figure(runs: Sequence[Run]) -> Figure:
 def gaps_data(runs: Sequence[Run]) -> Table:
     """Quantiles of the gaps (share: cumulative) and shares of chunk sizes, by window and arm."""
     rows: list[_Cells] = []
-    for (window, arm), sources in sorted(_sources(runs).items()):
-        rows += _of_cell(window, arm, sources)
+    order = PlanOrder(run.started.plan for run in runs)
+    found = _sources(runs)
+    for window, arm in sorted(found, key=lambda cell: (order.window(cell[0]), order.arm(cell[1]))):
+        rows += _of_cell(window, arm, found[window, arm])
     return Table(
         "step-gaps",
         "Step gaps, and tokens per chunk, by window and arm",
@@ -142,7 +145,7 @@ class Distribution:
 def draw_gaps(canvas: Canvas, data: Table) -> None:
     """Distributions above, chunk sizes below, one column a window, one legend for all."""
     rows = rows_of(data)
-    arms = sorted({row["arm"] for row in rows})
+    arms = arms_of(rows)
     windows = by_window(rows)
     axes = canvas.subplots(2, len(windows), squeeze=False)
     for across, (window, group) in enumerate(windows.items()):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from analysis.figures.figure import Figure
-from analysis.figures.rows import Row, by_window, grouped, pairs, rows_of
+from analysis.figures.rows import Row, arms_of, by_window, grouped, pairs, rows_of
 from analysis.figures.style import PALE, WIDE, Look, looks
 from analysis.measure_tables import goodput_table
 from analysis.metrics import WindowMetrics
@@ -49,7 +49,7 @@ def goodput_figure(metrics: Sequence[WindowMetrics]) -> Figure:
 def draw_goodput(canvas: Canvas, data: Table) -> None:
     """One panel a window and quantity, the same scale along a row."""
     rows = rows_of(data)
-    arms = sorted({row["arm"] for row in rows})
+    arms = arms_of(rows)
     windows = by_window(rows)
     quantities = list(grouped(rows, "quantity"))
     axes = canvas.subplots(len(windows), len(quantities), squeeze=False, sharey="row", sharex="col")
@@ -73,7 +73,7 @@ def draw_goodput(canvas: Canvas, data: Table) -> None:
 def _panel(axis: Axes, look: dict[str, Look], rows: Sequence[Row]) -> None:
     by_arm = grouped(rows, "arm")
     fastest = fastest_arm(rows)
-    for arm, group in sorted(by_arm.items()):
+    for arm, group in by_arm.items():
         xs, ys = pairs(group, "threshold_ms", "goodput_req_per_s")
         axis.plot(
             xs, ys, label=arm, color=look[arm].colour, marker=look[arm].marker, clip_on=False,

@@ -6,10 +6,10 @@ None and is never drawn as zero.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from analysis.plan_order import merged
 from analysis.table import Table, as_object
 
 Row = dict[str, Any]
@@ -29,14 +29,21 @@ def grouped(rows: Iterable[Row], key: str) -> dict[Any, list[Row]]:
     return found
 
 
-def by_window(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """Rows by window, windows in the order of the numbers in their names: c1, c8, c64."""
+def by_window(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Rows by window, windows in the plan's order, as far as the rows of each arm tell it."""
     found = grouped(rows, "window")
-    return {window: found[window] for window in sorted(found, key=_natural)}
+    return {window: found[window] for window in _in_order(rows, "arm", "window")}
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
+def arms_of(rows: Sequence[Row]) -> list[str]:
+    """The arms in the plan's order, as far as the rows of each window tell it."""
+    return _in_order(rows, "window", "arm")
+
+
+def _in_order(rows: Sequence[Row], of: str, key: str) -> list[str]:
+    """Where an arm lacks a window, or a window an arm, the others tell where it belongs."""
+    parts = grouped(rows, of).values()
+    return merged(list(dict.fromkeys(row[key] for row in part)) for part in parts)
 
 
 def pairs(rows: Sequence[Row], x: str, y: str) -> tuple[list[float], list[float]]:

@@ -21,7 +21,7 @@ from analysis.figures.decisions import decisions_figure
 from analysis.figures.files import figure_files
 from analysis.figures.gaps import Distribution
 from analysis.figures.goodput import beaten_spans, fastest_arm
-from analysis.figures.rows import by_window, grouped, pairs, rows_of
+from analysis.figures.rows import grouped, pairs, rows_of
 from analysis.figures.style import RC, SMALLEST_PT, looks
 from analysis.metrics import run_metrics
 from analysis.reading import Run, read_run
@@ -218,11 +218,6 @@ def test_many_arms_are_told_in_bands_and_what_is_alike_once(run: Run) -> None:
     assert labels == {"drafted tokens"}
     texts = " ".join(t.get_text().replace("\n", " ") for t in canvas.findobj(Text))
     assert "Alike in all arms: target backend FLASH_ATTN;" in texts
-
-
-def test_windows_stand_in_the_order_of_their_numbers() -> None:
-    rows: list[dict[str, Any]] = [{"window": name} for name in ("c64", "c8", "c1", "c64-plain")]
-    assert list(by_window(rows)) == ["c1", "c8", "c64", "c64-plain"]
 
 
 def test_no_text_is_smaller_than_print_allows(figures: dict[str, Figure]) -> None:

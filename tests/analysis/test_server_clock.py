@@ -310,7 +310,7 @@ def clock(
     boot: str, server_ms: float | None, client_ms: float | None, why: str = ""
 ) -> WindowClock:
     means = {one.id: Means(server_ms, client_ms, why) for one in QUANTITIES}
-    return WindowClock("run-1", boot, "draft", "c64", "kit", means)
+    return WindowClock("run-1", boot, "draft", "c64", "kit", means, (0, 0))
 
 
 def test_the_table_gives_median_least_and_greatest_over_the_boots_that_can_tell():

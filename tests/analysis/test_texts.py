@@ -114,7 +114,7 @@ def test_a_note_stands_below_what_compares_arms(name):
     tables = {table.name: table for table in study_tables([read_run(RunDirectory(HOST_2))])}
     assert tables[name].notes[-1] == (
         "Arms draft and draft-eager answered 5 of 6 prompts (window c1), 6 of 8 prompts "
-        "(window c64), 6 of 8 prompts (window c8) with other tokens: "
+        "(window c8), 6 of 8 prompts (window c64) with other tokens: "
         "their acceptance and latency are of different texts."
     )
     assert not any("different texts" in note for note in tables["goodput"].notes)
