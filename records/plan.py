@@ -129,7 +129,8 @@ class Arm:
     does `model`. `factors` declares in what the arms differ: two arms may be compared only in the
     factors whose values differ. `cache`: "cold" empties the compile caches before each boot, "warm"
     fills them once by an unmeasured boot, "none" declares that nothing is compiled. `blocks`: the
-    blocks of the plan in which the arm has a boot, empty for all of them.
+    blocks of the plan in which the arm has a boot, empty for all of them. `first_boot_s`: how long
+    the boot that fills the caches is expected to take, where that is not what the estimates say.
     """
 
     id: str
@@ -140,9 +141,11 @@ class Arm:
     factors: dict[str, str]
     cache: str
     blocks: tuple[int, ...] = field(default=(), metadata={"since": 2})
+    first_boot_s: int = field(default=0, metadata={"since": 2})
 
     def __post_init__(self) -> None:
         _check_id("arm", self.id)
+        at_least(0, first_boot_s=self.first_boot_s)
         if self.blocks != tuple(sorted(set(self.blocks))) or (self.blocks and self.blocks[0] < 1):
             raise FieldError(
                 "blocks", f"arm {self.id}: want blocks from 1 on, each once, ascending"
@@ -229,6 +232,11 @@ class Plan:
     def arms_in(self, block: int) -> tuple[Arm, ...]:
         """The arms that have a boot in this block."""
         return tuple(arm for arm in self.arms if not arm.blocks or block in arm.blocks)
+
+    def first_boot_s(self, arm_id: str) -> int:
+        """Expected seconds of the boot that fills the arm's caches; 0 where no boot does."""
+        arm = self.arm(arm_id)
+        return (arm.first_boot_s or self.estimates.first_boot_s) if arm.cache == "warm" else 0
 
     @property
     def models(self) -> tuple[str, ...]:

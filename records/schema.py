@@ -4,8 +4,8 @@ Invariant: an event type or key that is not here is an error, in writing and in 
 
 History
   1 (2026-11-30): first version. Added since, left out at its default: prompts.digest,
-    run.started.blocks, run.ended.left_out, plan.estimates.setup_s, arm.blocks, window.client,
-    host.observed facts.gpus.compute_capability.
+    run.started.blocks, run.ended.left_out, plan.estimates.setup_s, arm.blocks, arm.first_boot_s,
+    window.client, host.observed facts.gpus.compute_capability.
 
 Types of event added since: scheduler.observed, run.closed.
 

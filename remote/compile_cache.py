@@ -2,8 +2,9 @@
 
 Invariant: no arm ever sees a cache that its plan does not declare. "cold": a directory of the
 arm's own, emptied before each boot. "warm": one directory shared by all warm arms, filled by an
-unmeasured boot of each before anything is measured, so that every measured boot starts from the
-same cache (its keys are content hashes; kernels that two arms share are compiled once). "none": a
+unmeasured boot of each right before the first block that holds it, so that every measured boot of
+an arm starts from the same cache (its keys are content hashes; kernels that two arms share are
+compiled once). "none": a
 directory of the arm's own. A warm cache that was carried here from another host is declared as
 "warm, carried" in every boot of an arm that it was filled by; its digest stands in all of them.
 """

@@ -17,28 +17,50 @@ _RESERVE_S = 15.0
 
 @dataclass(slots=True)
 class Lease:
-    """How long the host is there, and what boots take on it. `ends_unix_s` 0: not known."""
+    """How long the host is there, and what boots take on it. `ends_unix_s` 0: not known.
+
+    `longest_s`: by arm, its longest boot so far, windows included. `slowness`: how many times as
+    long as estimated a boot that fills a cache took at most, at least 1.
+    """
 
     plan: Plan
     ends_unix_s: int
     binding_s: float
-    took_s: list[float] = field(default_factory=list)
+    longest_s: dict[str, float] = field(default_factory=dict)
+    slowness: float = 1.0
 
-    def fits(self, block: int, now_unix_s: float) -> bool:
-        """Whether the block's boots end in time, each as long as the longest so far."""
+    def took(self, arm: str, seconds: float) -> None:
+        """A planned boot of this arm took so long."""
+        self.longest_s[arm] = max(seconds, self.longest_s.get(arm, 0.0))
+
+    def took_first(self, arm: str, seconds: float) -> None:
+        """The boot that fills the caches of this arm took so long."""
+        self.slowness = max(self.slowness, seconds / max(1, self.plan.first_boot_s(arm)))
+
+    def fits(self, block: int, now_unix_s: float, first: Sequence[str] = ()) -> bool:
+        """Whether the block's boots end in time, after those that fill the caches of `first` arms.
+
+        A boot takes what the longest of its arm took, else the longest of any, else what the plan
+        estimates; one that fills a cache what the plan estimates, times the host's slowness.
+        """
         if not self.ends_unix_s:
             return True
         estimates = self.plan.estimates
         by_plan = estimates.boot_s + estimates.window_s * len(self.plan.windows)
-        boot_s = max(self.took_s) if self.took_s else by_plan
-        need_s = boot_s * len(self.plan.arms_in(block)) + self.binding_s + _RESERVE_S
-        return now_unix_s + need_s <= self.ends_unix_s
+        unknown_s = max(self.longest_s.values(), default=by_plan)
+        boots_s = sum(self.longest_s.get(arm.id, unknown_s) for arm in self.plan.arms_in(block))
+        first_s = sum(map(self.plan.first_boot_s, first)) * self.slowness
+        return now_unix_s + first_s + boots_s + self.binding_s + _RESERVE_S <= self.ends_unix_s
 
-    def first_that_does_not_fit(
-        self, boot: PlannedBoot, attempts: Mapping[str, int], remaining: Sequence[PlannedBoot]
+    def left_out(
+        self,
+        boot: PlannedBoot,
+        attempts: Mapping[str, int],
+        remaining: Sequence[PlannedBoot],
+        first: Sequence[str] = (),
     ) -> tuple[int, ...]:
         """The blocks to leave out before this boot: none, or its block and all after it."""
         begun = any(attempts.get(one.id, 0) for one in remaining if one.block == boot.block)
-        if begun or boot.position > 1 or self.fits(boot.block, time.time()):
+        if begun or boot.position > 1 or self.fits(boot.block, time.time(), first):
             return ()
         return tuple(sorted({one.block for one in remaining if one.block >= boot.block}))

@@ -155,7 +155,7 @@ def _measure(context: Context, progress: Progress) -> None:
         _bind(context, "before")
         binding_s = time.monotonic() - began_s
         calibrate(context)
-        _prime_all(context, progress, {boot.arm for boot in remaining})
+        _require_cache(context, progress)
         left_out = _boots(context, progress, remaining, binding_s)
     _bind(context, "after")
     _observe(context, "end")
@@ -173,29 +173,36 @@ def _measure(context: Context, progress: Progress) -> None:
 def _boots(
     context: Context, progress: Progress, remaining: list[PlannedBoot], binding_s: float
 ) -> tuple[int, ...]:
-    """The planned boots, block by block; the blocks that the host's time does not hold."""
+    """The planned boots, block by block; the blocks that the host's time does not hold.
+
+    A block's arms have their caches filled right before its first boot: a block that is left out
+    costs nothing.
+    """
     lease = Lease(context.plan, context.job.ends_unix_s, binding_s)
+    block = 0
     for boot in remaining:
-        left_out = lease.first_that_does_not_fit(boot, progress.attempts, remaining)
-        if left_out:
-            listed = ", ".join(map(str, left_out))
-            context.say(f"the host goes back too soon for blocks {listed}: left out")
-            return left_out
+        if boot.block != block:
+            block = boot.block
+            arms = {one.arm for one in remaining if one.block == block}
+            unprimed = _unprimed(context, progress, arms)
+            left_out = lease.left_out(boot, progress.attempts, remaining, unprimed)
+            if unprimed and not left_out:
+                _prime_all(context, progress, arms, lease)
+                left_out = lease.left_out(boot, progress.attempts, remaining)
+            if left_out:
+                listed = ", ".join(map(str, left_out))
+                context.say(f"the host goes back too soon for blocks {listed}: left out")
+                return left_out
         boot_id, attempt = progress.next_attempt(boot)
         began_s = time.monotonic()
         outcome = run_boot(context, BootIdentity(boot_id, boot.id, attempt, boot.arm))
-        lease.took_s.append(time.monotonic() - began_s)
+        lease.took(boot.arm, time.monotonic() - began_s)
         progress.outcomes[boot.id] = outcome
     return ()
 
 
-def _prime_all(context: Context, progress: Progress, needed: set[str]) -> None:
-    """Fill the warm caches, by a boot of each arm that is needed.
-
-    A carried cache is held against its listing first, and an arm that filled it need not fill it
-    again; but one of these arms boots all the same, and where it compiled anew, which its log says,
-    the cache does not fit this host and every arm is primed.
-    """
+def _require_cache(context: Context, progress: Progress) -> None:
+    """Hold a carried cache against its listing before the first boot; forget one that is gone."""
     if progress.primed and not (context.scratch / WARM).is_dir():
         context.say("the warm cache of this run is not on this host: it is filled again")
         progress.primed.clear()
@@ -203,12 +210,32 @@ def _prime_all(context: Context, progress: Progress, needed: set[str]) -> None:
     if carried is not None and not progress.attempts and not progress.priming_attempts:
         context.say("holding the carried cache against its listing")
         require_placed(context.scratch, carried.digest)
-    for arm in context.plan.arms:
-        if arm.cache != "warm" or arm.id not in needed or arm.id in progress.primed:
-            continue
-        if compile_cache.covers(carried, arm) and _carried_cache_serves(context):
-            continue
-        _prime(context, progress, arm.id)
+
+
+def _unprimed(context: Context, progress: Progress, needed: set[str]) -> list[str]:
+    """The arms among these whose caches are still to be filled, as far as it is known now.
+
+    A carried cache need not be filled again by an arm that filled it; but one of these arms boots
+    all the same, and where it compiled anew, which its log says, the cache does not fit this host.
+    """
+    wanting = [
+        arm
+        for arm in context.plan.arms
+        if arm.cache == "warm" and arm.id in needed and arm.id not in progress.primed
+    ]
+    covered = [arm for arm in wanting if compile_cache.covers(context.job.cache, arm)]
+    spared = covered if covered and _carried_cache_serves(context) else covered[1:]
+    return [arm.id for arm in wanting if arm not in spared]
+
+
+def _prime_all(context: Context, progress: Progress, needed: set[str], lease: Lease) -> None:
+    """Fill the warm caches, by a boot of each arm that is needed."""
+    tried: set[str] = set()
+    while arms := _unprimed(context, progress, needed - tried):
+        tried.add(arms[0])
+        began_s = time.monotonic()
+        _prime(context, progress, arms[0])
+        lease.took_first(arms[0], time.monotonic() - began_s)
 
 
 def _carried_cache_serves(context: Context) -> bool:

@@ -83,7 +83,7 @@ def cost_of(plan: Plan, tariff: Tariff) -> Cost:
             Item("pull", 1 if tariff.layers_bytes else 0, transfer_s + unpack_s),
             Item("models", len(plan.models) if tariff.models_bytes else 0, models_s),
             Item("calibration", len(_concurrencies(plan)), calibration_s),
-            Item("first boots", primes, primes * estimates.first_boot_s),
+            Item("first boots", primes, sum(plan.first_boot_s(arm.id) for arm in plan.arms)),
             Item("boots", boots, boots * estimates.boot_s),
             Item("windows", windows, windows * estimates.window_s),
         ),
@@ -95,9 +95,8 @@ def cost_of(plan: Plan, tariff: Tariff) -> Cost:
 def _arm(plan: Plan, arm: Arm) -> ArmCost:
     estimates = plan.estimates
     per_boot_s = estimates.boot_s + len(plan.windows) * estimates.window_s
-    first_s = estimates.first_boot_s if arm.cache == "warm" else 0
     boots = len(arm.blocks) or plan.blocks
-    return ArmCost(arm.id, boots, boots * per_boot_s + first_s)
+    return ArmCost(arm.id, boots, boots * per_boot_s + plan.first_boot_s(arm.id))
 
 
 def _concurrencies(plan: Plan) -> set[int]:

@@ -12,8 +12,7 @@ from records.plan import Plan, boot_order
 
 def expected_s(plan: Plan, blocks: Sequence[int] = ()) -> int:
     """Seconds that these blocks, or all, take once all is installed, as the plan estimates."""
-    first_s = primes(plan, blocks) * plan.estimates.first_boot_s
-    return len(boot_order(plan, tuple(blocks))) * boot_s(plan) + first_s
+    return len(boot_order(plan, tuple(blocks))) * boot_s(plan) + primes_s(plan, blocks)
 
 
 def boot_s(plan: Plan) -> int:
@@ -21,10 +20,9 @@ def boot_s(plan: Plan) -> int:
     return plan.estimates.boot_s + plan.estimates.window_s * len(plan.windows)
 
 
-def primes(plan: Plan, blocks: Sequence[int] = ()) -> int:
-    """How many unmeasured boots fill the caches of the warm arms of these blocks, or of all."""
-    arms = {boot.arm for boot in boot_order(plan, tuple(blocks))}
-    return sum(arm.cache == "warm" for arm in plan.arms if arm.id in arms)
+def primes_s(plan: Plan, blocks: Sequence[int] = ()) -> int:
+    """Seconds of the unmeasured boots that fill the caches of the arms of these blocks, or all."""
+    return sum(map(plan.first_boot_s, {boot.arm for boot in boot_order(plan, tuple(blocks))}))
 
 
 def lease_text(plan: Plan, minutes: int, blocks: Sequence[int] = ()) -> Iterator[str]:
@@ -33,15 +31,15 @@ def lease_text(plan: Plan, minutes: int, blocks: Sequence[int] = ()) -> Iterator
     Setup and boots by the plan's estimates. With a cache that was carried along, one boot takes
     the place of those that fill it.
     """
-    setup_s, per_boot_s, first_s = plan.estimates.setup_s, boot_s(plan), plan.estimates.first_boot_s
+    setup_s, per_boot_s = plan.estimates.setup_s, boot_s(plan)
     for what, carried in (("an empty cache", False), ("a carried cache", True)):
         held: list[int] = []
         boots = took_s = 0
         for block in blocks or range(1, plan.blocks + 1):
             fresh = boots + len(plan.arms_in(block))
-            filling = min(1, primes(plan)) * per_boot_s if carried else 0
-            if not carried:
-                filling = primes(plan, [*held, block]) * first_s
+            filling = primes_s(plan, [*held, block])
+            if carried:
+                filling = min(filling, per_boot_s)
             total_s = setup_s + filling + fresh * per_boot_s
             if total_s > minutes * 60:
                 break

@@ -43,10 +43,8 @@ def shortened(plan: Plan, rehearsed: Plan) -> str:
     """On one line: what the rehearsal of a plan does less than the plan."""
     tokens = max(window.sampling.max_tokens for window in plan.windows)
     fewer = max(window.sampling.max_tokens for window in rehearsed.windows)
-    counts = _requests(rehearsed), _requests(plan)
-    requests = (
-        f"{counts[0]} requests a boot where the plan sends {counts[1]}, " if counts[1] else ""
-    )
+    sent, planned = _requests(rehearsed), _requests(plan)
+    requests = f"{sent} requests a boot where the plan sends {planned}, " if sent < planned else ""
     return (
         f"rehearsal, synthetic, measures nothing: {requests}"
         f"at most {fewer} tokens a request where it asks for up to {tokens}"
@@ -68,7 +66,7 @@ def _arm(arm: Arm) -> Arm:
     tokens = f"accept:{drafted}:{1 + 0.6 * min(drafted, 4):.1f}" if drafted else "1"
     schedule = ("--ttft", "constant:20ms", "--gap", f"uniform:{gap_ms - 5}ms:{gap_ms + 5}ms")
     args = (*schedule, "--tokens", tokens, "--no-prefix-caching")
-    return replace(arm, args=args, env={})
+    return replace(arm, args=args, env={}, first_boot_s=0)
 
 
 def _window(window: Window) -> Window:

@@ -231,4 +231,4 @@ def test_boots_are_planned_by_the_blocks_of_an_arm(confounds):
         t for t in study_tables([read_run(RunDirectory(confounds[1]))]) if t.name == "boots"
     ]
     planned = {row[0]: row[1] for row in table.rows}
-    assert (planned["draft"], planned["ngram"], planned["fa2"]) == ("21", "6", "3")
+    assert (planned["draft"], planned["ngram"], planned["fa2"]) == ("20", "3", "4")

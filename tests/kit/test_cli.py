@@ -81,8 +81,8 @@ def test_plan_show_of_some_blocks_shows_no_others(capsys: pytest.CaptureFixture[
     assert "  block 4: " in shown
     for word in ("block 1:", "block 3:", "flashinfer", "ngram"):
         assert word not in shown
-    assert "4 boots, about 6 min" in shown
-    assert "2 blocks of 21, 81 boots in all" in shown
+    assert "4 boots, about 5 min" in shown
+    assert "2 blocks of 24, 69 boots in all" in shown
     lease = shown.rpartition("\n\n")[2].splitlines()
     assert lease[0] == "which of these blocks a host holds:"
     assert all(line.startswith("  25 minutes, a") for line in lease[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,16 +26,38 @@ def plan() -> Plan:
 
 def test_a_host_that_stays_holds_every_block(plan):
     boots = boot_order(plan)
-    assert Lease(plan, 0, 15).first_that_does_not_fit(boots[0], {}, boots) == ()
+    assert Lease(plan, 0, 15).left_out(boots[0], {}, boots) == ()
 
 
-def test_by_the_plan_before_the_first_boot_then_by_the_longest_so_far(plan):
+def fits_until(lease: Lease, need_s: int, first: Sequence[str] = ()) -> bool:
+    """Whether block 1 takes exactly so long, besides a binding of 5 s and the reserve."""
+    last_s = 1000 - need_s - 5 - 15
+    fits = lease.fits(1, last_s, first)
+    return fits and not lease.fits(1, last_s + 1, first)
+
+
+def test_by_the_plan_before_the_first_boot_then_by_the_longest_of_each_arm(plan):
     lease = Lease(plan, 1000, binding_s=5)
-    assert lease.fits(1, 1000 - 2 * 10 - 5 - 15)
-    assert not lease.fits(1, 1000 - 2 * 10 - 5 - 15 + 1)
-    lease.took_s += [4, 30, 8]
-    assert lease.fits(1, 1000 - 2 * 30 - 5 - 15)
-    assert not lease.fits(1, 1000 - 2 * 30 - 5 - 15 + 1)
+    assert fits_until(lease, 2 * 10)
+    first, second = (arm.id for arm in plan.arms)
+    for seconds in (4, 30, 8):
+        lease.took(first, seconds)
+    assert fits_until(lease, 2 * 30)  # of the other arm nothing is known but that
+    lease.took(second, 9)
+    assert fits_until(lease, 30 + 9)
+
+
+def test_boots_that_fill_a_cache_come_on_top(plan):
+    warm = tuple(replace(arm, cache="warm") for arm in plan.arms)
+    slow = (warm[0], replace(warm[1], first_boot_s=200))
+    plan = replace(plan, arms=slow, estimates=replace(plan.estimates, first_boot_s=50))
+    one, other = (arm.id for arm in plan.arms)
+    lease = Lease(plan, 1000, binding_s=5)
+    assert fits_until(lease, 2 * 10 + 50 + 200, first=[one, other])
+    lease.took_first(one, 20)
+    assert fits_until(lease, 2 * 10 + 200, first=[other])
+    lease.took_first(one, 75)  # half as long again as the plan says, so the other will be as well
+    assert fits_until(lease, 2 * 10 + 300, first=[other])
 
 
 def test_a_block_with_fewer_arms_fits_where_a_whole_one_does_not(plan):
@@ -49,7 +72,7 @@ def test_the_block_and_all_after_it_are_left_out_before_its_first_boot(plan):
     boots = boot_order(plan)
     lease = Lease(plan, int(time.time()) - FAR, binding_s=0)
     second = [boot for boot in boots if boot.block >= 2]
-    assert lease.first_that_does_not_fit(second[0], {boots[0].id: 1}, second) == (2, 3)
-    assert lease.first_that_does_not_fit(second[1], {}, second[1:]) == ()
+    assert lease.left_out(second[0], {boots[0].id: 1}, second) == (2, 3)
+    assert lease.left_out(second[1], {}, second[1:]) == ()
     attempted = {second[0].id: 1}
-    assert lease.first_that_does_not_fit(second[0], attempted, second) == ()
+    assert lease.left_out(second[0], attempted, second) == ()

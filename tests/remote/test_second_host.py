@@ -92,12 +92,24 @@ def test_what_came_home_is_the_run_and_the_cache(home: Path, plan: Plan, tmp_pat
     assert {boot.compile_cache["declared"] for boot in of(events, schema.BootStarted)} == {"warm"}
 
 
+@pytest.fixture(scope="module")
+def third(
+    tmp_path_factory: pytest.TempPathFactory, project: Project, plan: Plan, home: Path
+) -> list[object]:
+    """A host with that cache that stays."""
+    place = tmp_path_factory.mktemp("third")
+    build(project.home, plan, None, 100_000, place / "carry", lambda _line: None, home)
+    run_installed(place / "carry", place / "root", "--blocks", "1")
+    (run,) = (place / "root" / "runs").iterdir()
+    return [envelope.event for envelope in RunDirectory(run).read()]
+
+
 def test_a_carried_cache_is_declared_and_one_boot_of_those_that_filled_it_is_enough(
-    second: tuple[Path, list[object]], home: Path
+    third: list[object], home: Path
 ) -> None:
-    _, events = second
-    (boot,) = of(events, schema.BootStarted)
+    boot, *measured = of(third, schema.BootStarted)
     assert boot.planned == ""
+    assert all(other.planned for other in measured)
     assert boot.compile_cache["declared"] == "warm, carried"
     assert boot.compile_cache["carried"] == str(read_listing(home).digest)
     assert boot.compile_cache["files"] == 1
@@ -108,6 +120,29 @@ def test_blocks_that_would_not_end_in_time_are_left_out_whole_and_the_run_is_sea
 ) -> None:
     (ended,) = of(second[1], schema.RunEnded)
     assert (ended.completed, ended.failed, ended.left_out) == (0, 0, (1, 2))
+
+
+def test_no_cache_is_filled_for_a_block_that_is_left_out(
+    second: tuple[Path, list[object]],
+) -> None:
+    assert of(second[1], schema.BootStarted) == []
+
+
+def test_caches_are_filled_right_before_the_first_block_that_needs_them(
+    tmp_path: Path, project: Project, plan: Plan
+) -> None:
+    first, *others = plan.arms
+    later = tuple(replace(arm, blocks=(2,)) for arm in others)
+    staged = replace(plan, blocks=2, arms=(replace(first, blocks=(1,)), *later))
+    build(project.home, staged, None, 100_000, tmp_path / "carry", lambda _line: None)
+    run_installed(tmp_path / "carry", tmp_path / "root")
+    (run,) = (tmp_path / "root" / "runs").iterdir()
+    events = [envelope.event for envelope in RunDirectory(run).read()]
+    boots = [(boot.arm, bool(boot.planned)) for boot in of(events, schema.BootStarted)]
+    names = [arm.id for arm in others]
+    assert boots[:2] == [(first.id, False), (first.id, True)]
+    assert boots[2 : 2 + len(names)] == [(name, False) for name in names]
+    assert sorted(boots[2 + len(names) :]) == sorted((name, True) for name in names)
 
 
 def test_a_run_does_not_begin_on_a_cache_that_was_changed(
