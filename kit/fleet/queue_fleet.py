@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -73,6 +74,10 @@ class Queue(Protocol):
 
     def submit(self, wanted: Sequence[Wanted]) -> Sequence[tuple[Job, Running]]:
         """Hand these blocks over, all at once; their jobs, and how to watch them."""
+        ...
+
+    def turn(self) -> AbstractContextManager[None]:
+        """For the block: no other kit decides what is left of the plan, wherever it runs."""
         ...
 
 
@@ -144,7 +149,8 @@ class QueueFleet:
     def submit(self) -> None:
         """Attach to blocks under way; submit the others at once."""
         lock = self._host.mirror(self._home).jobs / f"{self._plan.digest.hex[:16]}.lock"
-        with sole_submitter(lock, self._say):
+        # First among the kits of this directory, whose lock dies with them; then among all.
+        with sole_submitter(lock, self._say), self._queue.turn():
             todo = self._not_under_way()
             if todo:
                 self._submit(todo)

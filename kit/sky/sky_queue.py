@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -47,6 +48,10 @@ class SkyQueue:
     def period_s(self) -> float:
         """As often as the site wants bucket and jobs looked at."""
         return float(self.host.site.poll_s)
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Nothing: jobs stand in the directory of this machine, and no other sees its own there."""
+        return nullcontext()
 
     def submit(self, wanted: Sequence[Wanted]) -> list[tuple[Job, Running]]:
         """A managed job each. SchedulerError, ProvisionError."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from kit.docker.choice import DockerChoice
 from kit.engine import setup as engine_setup
 from kit.engine.setup import EngineSetup
 from kit.fleet.queue_fleet import Wanted, require_same_runtime
+from kit.fleet.turn import turn
 from kit.home import Home
 from kit.hosts.host import Running
 from kit.planning import prompt_files
@@ -48,6 +49,11 @@ class SlurmQueue:
     def period_s(self) -> float:
         """As often as the site wants its controller asked, and the shared storage looked at."""
         return float(self.host.site.poll_s)
+
+    def turn(self) -> AbstractContextManager[None]:
+        """On the shared storage: others may submit the same plan from their own machines."""
+        place = self.host.home(self.home).jobs / f"{self.plan.digest.hex[:16]}.turn"
+        return turn(self.host, place, self.say)
 
     def submit(self, wanted: Sequence[Wanted]) -> list[tuple[Job, Running]]:
         """One array job, its tasks numbered from 1 on. SchedulerError, ProvisionError."""

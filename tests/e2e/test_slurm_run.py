@@ -283,6 +283,29 @@ def test_the_same_plan_by_ssh_slurm_and_here(
     assert len(set.union(*hosts)) == 4
 
 
+def test_two_laptops_at_one_login_node_submit_a_block_once(
+    slurm: Slurm, kit: SshKit, user_home: Path, tmp_path: Path
+) -> None:
+    key = user_home / ".ssh" / "id_ed25519.pub"
+    with sshd_running(tmp_path / "login-node", key, **slurm.env) as login:
+        where = (*FLEET, "--host", name_of(login))
+        text = tiny_plan(blocks=2, tokens=40)
+        laptops = [SshKit(tmp_path / name, user_home, text) for name in ("one", "two")]
+        for laptop in laptops:
+            laptop.extra = {"KIT_SLURM": kit.extra["KIT_SLURM"]}
+        words = ("run", *where, "--accept-new", "--detach", "--json", "--plan")
+        both = [laptop.start(*words, str(laptop.plan)) for laptop in laptops]
+        told = [process.communicate(timeout=60) for process in both]
+        assert [process.returncode for process in both] == [0, 0], told
+        first, second = (json.loads(out) for out, _ in told)
+        assert [one["run_id"] for one in first] == [one["run_id"] for one in second]
+        (waited,) = (shown for _, shown in told if "submits this plan just now" in shown)
+        assert waited.count("is under way: attaching") == 2
+        stopped = laptops[0].call("stop", "--all", *where)
+        assert stopped.returncode == 0, stopped.stderr
+        assert not list((login.home / "jobs").glob("*.turn*"))
+
+
 # What a host decides, its environment, or the hour; what is left is the plan's and the harness's.
 OF_THE_HOST = {
     "PATH", "clock", "host", "host_id", "merged", "port", "report", "run_id", "steal_ppm", "void",

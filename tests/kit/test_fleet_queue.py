@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -55,6 +56,9 @@ class Queue:
     period_s: float = 0.0
     interrupted: bool = False
     taken: list[Wanted] = field(default_factory=list)
+
+    def turn(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def submit(self, wanted: Sequence[Wanted]) -> list[tuple[Job, Task]]:
         self.taken += wanted
