@@ -10,6 +10,7 @@ import statistics
 from collections.abc import Sequence
 
 from analysis.facts import integers, part
+from analysis.not_begun import not_begun
 from analysis.plan_order import PlanOrder
 from analysis.reading import Boot, Run
 from analysis.table import MISSING, Column, Table, number, words
@@ -71,9 +72,11 @@ def decisions_table(runs: Sequence[Run]) -> Table:
 
 
 def boots_table(runs: Sequence[Run]) -> Table:
-    """Planned, completed, failed and interrupted boots, and windows, by arm."""
+    """Planned, completed, failed and interrupted boots, and windows, by arm that has any boot."""
     rows = []
     for arm, boots in _by_arm(runs).items():
+        if not boots:
+            continue
         planned = [b for b in boots if b.planned is not None]
         windows = [w for b in planned for w in b.windows if not w.window.by_peer]
         rows.append(
@@ -110,6 +113,7 @@ def boots_table(runs: Sequence[Run]) -> Table:
                 "are not measured."
             ),
             "Used: windows of completed boots that nothing voids. Void windows keep their records.",
+            *not_begun(runs),
         ),
         (*words("arm"), *[Column(name) for name in names]),
         tuple(rows),
@@ -273,9 +277,8 @@ def _planned(run: Run, arm: str) -> int:
 
     Blocks that it left out, as its host went back, were not begun.
     """
-    left_out = run.ended.left_out if run.ended else ()
     boots = boot_order(run.started.plan, run.started.blocks)
-    return sum(boot.arm == arm and boot.block not in left_out for boot in boots)
+    return sum(boot.arm == arm and boot.block not in run.left_out for boot in boots)
 
 
 def _count(boots: Sequence[Boot], outcome: str) -> str:

@@ -192,6 +192,11 @@ class Run:
         return self.started.run_id
 
     @property
+    def left_out(self) -> tuple[int, ...]:
+        """Blocks that it did not begin: the time that its host was there for would have ended."""
+        return self.ended.left_out if self.ended else ()
+
+    @property
     def closing(self) -> str:
         """That its host was gone, and how it went, in words; "" for a run that ended itself."""
         return f"{self.closed.WORD} ({printable(self.closed.reason)})" if self.closed else ""

@@ -30,6 +30,7 @@ from typing import Protocol
 
 from analysis.claiming.reading import StudyRun
 from analysis.comparing.stratum import Stratum, by_stratum
+from analysis.not_begun import why_not
 from records import schema
 from records.errors import ForeignDirectoryError
 from records.plan import Plan, PlannedBoot, boot_order
@@ -67,6 +68,8 @@ class Carried(Protocol):
     def boots(self) -> Sequence[Attempt]: ...
     @property
     def closed(self) -> schema.RunClosed | None: ...
+    @property
+    def left_out(self) -> tuple[int, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class Execution:
     `host`: that of the last attempts, the run's own where none was begun; several, in order of id,
     with "and" between. `begun_ns`: CLOCK_REALTIME of the first attempt, 0 where none was begun.
     `why`: COUNTS, or why it does not. `moved`: several hosts share it. `gone`: the run was closed.
+    `not_begun`: that none of its boots was begun, and why; "" where one was.
     """
 
     run: str
@@ -87,6 +91,7 @@ class Execution:
     why: str = ""
     moved: bool = False
     gone: bool = False
+    not_begun: str = ""
 
     @property
     def counts(self) -> bool:
@@ -221,6 +226,7 @@ def _executions(run: Carried) -> Iterator[Execution]:
             min(begun, default=0),
             moved=len(hosts) > 1,
             gone=run.closed is not None,
+            not_begun="" if begun else ": ".join(filter(None, ("not begun", why_not(run, block)))),
         )
 
 
@@ -237,10 +243,12 @@ def _judged(executions: Sequence[Execution]) -> Iterator[Execution]:
             why = COUNTS
         elif one.carried_out and first_share is not None:
             why = f"re-run: run {first_share.run} carried it out first"
+        elif one.not_begun:
+            why = one.not_begun
         elif whole:
             why = f"cut off: run {whole[0].run} carried it out"
         elif one.completed == 0:
-            why = "cut off before a boot completed" if one.begun_ns else "not begun"
+            why = "cut off before a boot completed"
         elif one.gone:
             why = "cut off: its host went away for good"
         elif one is fullest:

@@ -1,7 +1,8 @@
 """The tables of a study of several runs: what was carried out where, what counts, and its hosts.
 
-Invariant: every planned boot has a row in each stratum, and every execution of a block that does
-not count, or took more than one attempt, has one that says why.
+Invariant: every planned boot of a block that counts has a row in each stratum, all others are named
+below; every execution that was begun and does not count, or took more than one attempt, has a row
+that says why.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from analysis.claiming.reading import StudyRun
+from analysis.not_begun import named as blocks_named
 from analysis.publish import Study
 from analysis.study import Execution, StudyStratum, closed_note, merge, outcome_of, outcomes
 from analysis.study_hosts import Effects, host_effects, host_means
 from analysis.table import MISSING, Column, Table, number, words
+from records.plan import boot_order
 
 _SHOWN = 3
 _NS_PER_S = 1_000_000_000
@@ -53,7 +56,10 @@ def merged_tables(strata: Sequence[StudyStratum]) -> list[Table]:
 def _study(named: Sequence[tuple[str, StudyStratum]], notes: tuple[str, ...]) -> Table:
     rows = []
     for name, study in named:
+        counting = {one.block for one in study.executions if one.counts}
         for planned, (outcome, counted) in outcomes(study).items():
+            if planned.block not in counting:
+                continue
             ended = [outcome_of(dict(one.boots)[planned]) for one in counted]
             rows.append(
                 (
@@ -73,6 +79,7 @@ def _study(named: Sequence[tuple[str, StudyStratum]], notes: tuple[str, ...]) ->
         "What was carried out of the plan, by block and arm",
         (
             *notes,
+            *(told for name, study in named for told in _uncounted(name, study)),
             (
                 "Outcome: completed where the boot completed in an execution that counts; else "
                 "failed, or missing: no execution that counts came so far."
@@ -110,7 +117,7 @@ def _reruns(named: Sequence[tuple[str, StudyStratum]], notes: tuple[str, ...]) -
         )
         for name, study in named
         for one in study.executions
-        if not one.counts or any(len(tries) > 1 for _, tries in one.boots)
+        if not (one.counts or one.not_begun) or any(len(tries) > 1 for _, tries in one.boots)
     ]
     return Table(
         "re-runs",
@@ -221,7 +228,7 @@ def _effect(one: Effects) -> Iterator[str]:
 def _told(study: StudyStratum) -> str:
     ended = [outcome for outcome, _ in outcomes(study).values()]
     counts = ", ".join(f"{ended.count(name)} {name}" for name in ("completed", "failed", "missing"))
-    again = sum(not one.counts for one in study.executions)
+    again = sum(not (one.counts or one.not_begun) for one in study.executions)
     hosts = "1 host" if len(study.hosts) == 1 else f"{len(study.hosts)} hosts"
     unused = "1 execution of a block does" if again == 1 else f"{again} executions of a block do"
     return (
@@ -229,6 +236,28 @@ def _told(study: StudyStratum) -> str:
         f"engine {study.stratum.binding}; plan {study.stratum.plan_digest}; "
         f"harness {study.stratum.harness}; {hosts}; of {len(ended)} planned boots "
         f"{counts}; {unused} not count."
+    )
+
+
+def _uncounted(name: str, study: StudyStratum) -> Iterator[str]:
+    """The blocks of which nothing counts so far, and what became of them in which run."""
+    counting = {one.block for one in study.executions if one.counts}
+    lacking = set(range(1, study.plan.blocks + 1)) - counting
+    if not lacking:
+        return
+    whys: dict[tuple[str, str], set[int]] = {}
+    for one in study.executions:
+        if one.block in lacking:
+            whys.setdefault((one.run, one.why), set()).add(one.block)
+    nowhere = lacking.difference(*whys.values())
+    parts = [f"{blocks_named(blocks)} of run {run}, {why}" for (run, why), blocks in whys.items()]
+    if len(parts) > _SHOWN:
+        parts = [*parts[:_SHOWN], f"and {len(parts) - _SHOWN} more such"]
+    parts += [f"{blocks_named(nowhere)} of none of these runs"] if nowhere else []
+    boots = sum(boot.block in lacking for boot in boot_order(study.plan))
+    yield (
+        f"Stratum {name}, missing so far and without a row: {blocks_named(lacking)}, with {boots} "
+        f"boots: {'; '.join(parts)}."
     )
 
 

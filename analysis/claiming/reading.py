@@ -105,7 +105,7 @@ class StudyRun:
 
     `peers`: metrics of the windows that other clients than the kit's measured; only where there are
     such are there `clocks`. `host_id`: where it began; each boot has its own. `closed`: how it was
-    closed, where its host went away for good.
+    closed, where its host went away for good. `left_out`: blocks not begun for want of time.
     """
 
     started: schema.RunStarted
@@ -120,6 +120,7 @@ class StudyRun:
     peers: tuple[WindowMetrics, ...] = ()
     clocks: tuple[WindowClock, ...] = ()
     closed: schema.RunClosed | None = None
+    left_out: tuple[int, ...] = ()
 
     @property
     def run_id(self) -> str:
@@ -158,6 +159,7 @@ def study_run(run: Run, directory: RunDirectory) -> StudyRun:
         peers,
         tuple(window_clocks(run)) if peers else (),
         closed=run.closed,
+        left_out=run.left_out,
     )
 
 

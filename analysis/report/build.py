@@ -18,6 +18,7 @@ from analysis.comparing.verdict import Verdict
 from analysis.figures.figure import Figure
 from analysis.findings import Finding
 from analysis.frames import require_one_kind
+from analysis.not_begun import not_begun
 from analysis.pools import Pool, pools
 from analysis.publish import require_distinct
 from analysis.reading import Run
@@ -93,6 +94,7 @@ def build(material: Material) -> Report:
         material.figures_note,
         tuple(view for view, _ in shown),
         unused,
+        tuple(told for _, group in groups for told in not_begun(group)),
         tuple(table for _, apart in shown for table in apart),
         tuple(_studies(material, sources)),
         tuple(

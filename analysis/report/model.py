@@ -215,6 +215,7 @@ class Report:
     figures_note: str
     strata: tuple[StratumView, ...]
     unused: tuple[UnusedView, ...]
+    not_begun: tuple[str, ...]
     calibrations: tuple[TableView, ...]
     studies: tuple[TableView, ...]
     runs: tuple[RunView, ...]

@@ -16,6 +16,7 @@ from analysis.reading import Boot, Run
 from analysis.report.model import RunView, UnusedView
 from analysis.report.sources import SourceBook
 from analysis.trace import UNBOUND, RunTrace
+from records.plan import boot_order
 
 _GIB = 1 << 30
 _ABSENT = "absent"
@@ -42,7 +43,7 @@ def run_view(run: Run, trace: RunTrace, anchor: str) -> RunView:
         run.started.plan.title,
         utc(run.started.clock.realtime_ns),
         utc(run.ended.clock.realtime_ns) if run.ended else "",
-        f"{done} of {planned} boots completed{f'; {trace.closed}' if trace.closed else ''}",
+        f"{done} of {planned} planned boots completed{f'; {trace.closed}' if trace.closed else ''}",
         run.host_id,
         _stratum(run, facts, trace),
         tuple(_machine(facts)),
@@ -61,9 +62,9 @@ def _after(trace: RunTrace) -> str:
 
 
 def completed(run: Run) -> tuple[int, int]:
-    """How many planned boots completed, at whichever attempt, and how many were begun."""
-    boots = [(boot.planned.id, boot.outcome) for boot in run.boots if boot.planned is not None]
-    return len({id_ for id_, how in boots if how == "completed"}), len({id_ for id_, _ in boots})
+    """How many of its boots completed, at whichever attempt, and how many it was to carry out."""
+    done = {b.planned.id for b in run.boots if b.planned is not None and b.outcome == "completed"}
+    return len(done), len(boot_order(run.started.plan, run.started.blocks))
 
 
 def utc(realtime_ns: int) -> str:

@@ -7,11 +7,13 @@ nothing but tables without a row and the definitions of other tools, which have 
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tabulate import tabulate
 
+from analysis.not_begun import tells
 from analysis.publish import Study
 from analysis.table import Table
 from records.schema import RunClosed
@@ -55,7 +57,7 @@ def study_summary(study: Study, files: Path) -> str:
     spread = _columns(tables["dispersion"], tuple(_SPREAD))
     parts = [
         (tables["decisions"].title, _decisions(tables["decisions"])),
-        (tables["boots"].title, _grid(_headings(tables["boots"]), tables["boots"].rows)),
+        (tables["boots"].title, _boots(tables["boots"])),
         (
             f"Throughput and acceptance, mean over boots, with the interval of the first CV{mark}",
             _grid(tuple(_SPREAD.values()), spread),
@@ -138,6 +140,12 @@ def _transposed(table: Table, rows: Sequence[tuple[str, ...]]) -> str:
     names = _headings(table)
     lines = [(name, *cells) for name, *cells in zip(names, *rows, strict=True)]
     return _grid(lines[0], lines[1:])
+
+
+def _boots(table: Table) -> str:
+    """With what was not begun below, since no row tells of it."""
+    notes = [textwrap.fill(note, WIDTH) for note in table.notes if tells(note)]
+    return "\n\n".join([_grid(_headings(table), table.rows), *notes])
 
 
 def _texts(table: Table) -> Iterator[tuple[str, str]]:
