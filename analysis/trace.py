@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from analysis.claiming.by_boot import BootValue, summary, values_by_boot
 from analysis.claiming.claim import Value, described, where_defined
 from analysis.claiming.documents import FINDINGS, Citation, citations, documents
 from analysis.claiming.evaluation import Evaluation
@@ -65,7 +66,11 @@ class WindowTrace:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One claim, from where it is printed to where it was recorded."""
+    """One claim, from where it is printed to where it was recorded.
+
+    `by_boot`: what `boots` tell of each boot, in words; "" where the claim is of no single boot.
+    `spread`: the boots of each arm in a line.
+    """
 
     claim: str
     printed: str
@@ -77,6 +82,9 @@ class Trace:
     runs: tuple[RunTrace, ...]
     windows: tuple[WindowTrace, ...]
     other_lines: tuple[str, ...]
+    by_boot: str
+    boots: tuple[BootValue, ...]
+    spread: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +112,7 @@ def trace(claim_id: str, evaluation: Evaluation, root: Path, data: Path) -> Trac
         used.update(lines)
         at = places(lines, root, data)
         windows.append(WindowTrace(use.run, use.arm, use.boot, use.window, at))
+    by_boot, boots = values_by_boot(value, evaluation.runs)
     return Trace(
         claim_id,
         value.printed,
@@ -115,6 +124,9 @@ def trace(claim_id: str, evaluation: Evaluation, root: Path, data: Path) -> Trac
         tuple(run_trace(evaluation.runs[run], data) for run in value.runs),
         tuple(windows),
         places([line for line in value.lines if line not in used], root, data),
+        by_boot,
+        boots,
+        summary(boots),
     )
 
 

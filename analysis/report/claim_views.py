@@ -48,6 +48,7 @@ class ClaimBook:
                 found.defined,
                 found.cited,
                 self._sources.of_claim(found),
+                found.spread,
             )
         return self._found[id_]
 

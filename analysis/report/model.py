@@ -73,7 +73,7 @@ class Source:
 class ClaimView:
     """One claim with its value, and the source it was computed from.
 
-    `number`: its endnote on paper; 0 where only a table prints it.
+    `number`: its endnote on paper; 0 where only a table prints it. `spread`: of its boots, by arm.
     """
 
     number: int
@@ -86,6 +86,7 @@ class ClaimView:
     defined: str
     cited: tuple[str, ...]
     source: str
+    spread: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import click
 from analysis.claiming.evaluation import evaluate_project
 from analysis.trace import UNBOUND, ReverseTrace, Trace, reverse, trace
 from kit.options import home, json_option
-from kit.output import print_json
+from kit.output import print_json, table_lines
 from records.limits import printable
 
 
@@ -19,7 +19,7 @@ from records.limits import printable
 @click.option("--reverse", "up", is_flag=True, help="Name a record: say what rests on it.")
 @json_option
 def command(name: str, up: bool, as_json: bool) -> None:
-    """Walk a claim down: function, windows, journal lines, digests of engine, harness and plan.
+    """Walk a claim down: function, the value of each boot, windows, journal lines, digests.
 
     With --reverse, RECORD is a run's id, the digest of its seal, or RUN:LINE for one journal line.
     The chain of each run is verified on the way.
@@ -53,6 +53,7 @@ def _downwards(found: Trace) -> Iterator[str]:
     yield f"  function  {found.function}"
     yield f"            {found.defined}"
     yield f"  study     {found.study} (paper/evidence.toml)"
+    yield from _by_boot(found)
     for window in found.windows:
         yield f"  window    {window.arm}, boot {window.boot}, window {window.window}"
         for place in window.lines:
@@ -79,6 +80,21 @@ def _downwards(found: Trace) -> Iterator[str]:
         yield f"    host       {run.host}, driver {run.driver}"
         for concurrency, error_ns in sorted(run.calibrated_p99_ns.items()):
             yield f"    client     p99 error {error_ns} ns at concurrency {concurrency}"
+
+
+def _by_boot(found: Trace) -> Iterator[str]:
+    """One line a boot, then those of each arm together."""
+    if not found.boots:
+        return
+    yield f"  by boot   {found.by_boot}"
+    rows = [
+        (one.host, str(one.block), one.boot, " ".join(one.windows), one.printed)
+        for one in found.boots
+    ]
+    for line in table_lines(("host", "block", "boot", "window", "value"), rows):
+        yield f"            {line}"
+    for line in (*found.spread, f"the claim, of all of them: {found.printed}"):
+        yield f"            {line}"
 
 
 def _upwards(found: ReverseTrace) -> Iterator[str]:

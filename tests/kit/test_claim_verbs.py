@@ -77,6 +77,19 @@ def test_trace_both_ways(capsys: pytest.CaptureFixture[str]) -> None:
     assert "claims can be made of it" in capsys.readouterr().out
 
 
+def test_trace_shows_each_boot_and_then_the_claim(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", MEAN, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (first, second) = found["boots"]
+    assert (first["boot"], first["block"], second["block"]) == ("b01-3-draft", 1, 2)
+    assert found["by_boot"] == "output throughput, tok/s"
+    assert main(["trace", MEAN]) == 0
+    shown = capsys.readouterr().out
+    rows = [line.split() for line in shown.splitlines() if " c8 " in line and line.endswith("s")]
+    assert rows[0] == [first["host"], "1", "b01-3-draft", "c8", *first["printed"].split()]
+    assert f"the claim, of all of them: {found['printed']}" in shown
+
+
 def test_what_is_not_there_has_an_exit_code() -> None:
     assert main(["trace", "smoke-cpu.nothing"]) == ClaimError.exit_code
     assert main(["trace", "--reverse", "no-such-run"]) == UnknownRunError.exit_code
