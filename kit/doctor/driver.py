@@ -72,6 +72,9 @@ def _broken(seen: Seen) -> Verdict | None:
     said = seen.complaint("smi")
     if not said:
         return None
+    if seen.is_silent("smi"):
+        cause = "the driver hangs: nvidia-smi does not end"
+        return Verdict("driver", FAIL, said, cause, "reboot the host, or rent another")
     if "version mismatch" in said:
         return _mismatch(said)
     if "Unknown Error" in said:

@@ -1,7 +1,8 @@
 """Ask every probe once, let every topic read the answers, choose a runtime.
 
-Invariant: all verdicts are told at once, and an answer that cannot be read is a verdict too: the
-examination itself never stops half-way.
+Invariant: all verdicts are told at once, and an answer that cannot be read is a verdict too, as is
+one that does not come: the examination itself never stops half-way, and its questions take
+`QUESTIONS_S` at most. Trying a GPU in a container has its own times (kit/doctor/gpu_container.py).
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from kit.doctor.jit import JIT
 from kit.doctor.machine import MACHINE
 from kit.doctor.place import PLACE
 from kit.doctor.rights import RIGHTS
-from kit.doctor.topic import DOCKER, FAIL, PASS, WHEELS, Needs, Seen, Verdict
+from kit.doctor.topic import DOCKER, FAIL, PASS, WARN, WHEELS, Needs, Seen, Topic, Verdict
 from kit.doctor.updates import UPDATES
-from kit.hosts.ask import ask_all
+from kit.hosts.ask import Bounded, ask_all
 from kit.hosts.facts import HostFacts
 from kit.hosts.host import NOT_FOUND, Done, Host
 from kit.planning.preflight import problems
@@ -32,15 +33,19 @@ from records.errors import FormatError, HostUnfitError
 from records.plan import Plan
 
 TOPICS = (MACHINE, PLACE, DRIVER, GPU, DOCKER_ENGINE, DISK, JIT, RIGHTS, UPDATES, CLOCK)
+# nvidia-smi is asked five times, and without its persistence daemon takes some seconds a GPU.
+QUESTIONS_S = 240.0
 _NOT_ASKED = Done(NOT_FOUND, "", "no Docker daemon that says where it keeps its data, or no image")
 
 
-def look(host: Host, home: Path, image: str = "") -> Seen:
+def look(whole: Host, home: Path, image: str = "", limit_s: float = QUESTIONS_S) -> Seen:
     """Run the probes on the host. `home`: the directory there whose disk is meant."""
+    host = Bounded(whole, limit_s)
     probes = {probe.name: probe for topic in TOPICS for probe in topic.probes}
     # First the daemon, which says which disk is asked for, and what of `home` is there already.
     places = {str(path): (("test", "-e", str(path)), 30) for path in (home, *home.parents)}
-    first = ask_all(host, {**places, INFO: (probes[INFO].argv, probes[INFO].timeout_s)})
+    daemon = (probes[INFO].argv, probes[INFO].timeout_s)
+    first = ask_all(host, {**places, INFO: daemon}, host.left_s)
     home = next((Path(path) for path in places if first[path].status == 0), Path("/"))
     outputs = {INFO: first[INFO]}
     root = ""
@@ -60,7 +65,7 @@ def look(host: Host, home: Path, image: str = "") -> Seen:
             outputs[name] = _NOT_ASKED
         elif name not in outputs:
             rest[name] = ([filled.get(part, part) for part in probe.argv], probe.timeout_s)
-    return Seen({**outputs, **ask_all(host, rest)}, (asked_ns, answered_ns))
+    return Seen({**outputs, **ask_all(host, rest, host.left_s)}, (asked_ns, answered_ns))
 
 
 def fit(facts: HostFacts, plan: Plan, programs: frozenset[str]) -> tuple[Verdict, ...]:
@@ -88,14 +93,28 @@ def examine(host: Host, home: Path, needs: Needs) -> tuple[Verdict, ...]:
 
 
 def judge(seen: Seen, needs: Needs) -> tuple[Verdict, ...]:
-    """Every topic's verdicts."""
-    return tuple(verdict for topic in TOPICS for verdict in _topic(topic.check(seen, needs)))
+    """Every topic's verdicts, and one on the commands that did not answer."""
+    verdicts = [verdict for topic in TOPICS for verdict in _topic(topic, seen, needs)]
+    silent = dict.fromkeys(seen.complaint(name) for name in seen.outputs if seen.is_silent(name))
+    if silent:
+        cause = (
+            "what these commands would have told is not known; a process may hang there for ever"
+        )
+        remedy = "log in and try them; if they hang there, too: reboot the host, or rent another"
+        verdicts.append(Verdict("answers", WARN, "; ".join(silent), cause, remedy))
+    return tuple(verdicts)
 
 
-def _topic(verdicts: Iterator[Verdict]) -> Iterator[Verdict]:
+def _topic(topic: Topic, seen: Seen, needs: Needs) -> Iterator[Verdict]:
     try:
-        yield from verdicts
+        yield from topic.check(seen, needs)
     except FormatError as error:
+        silent = [probe.name for probe in topic.probes if seen.is_silent(probe.name)]
+        if silent:
+            said = seen.complaint(silent[0])
+            cause = "without an answer nobody knows whether the host is fit"
+            yield Verdict(silent[0], FAIL, said, cause, "reboot the host, or rent another")
+            return
         yield Verdict(
             "unreadable",
             FAIL,

@@ -51,14 +51,16 @@ def try_gpu(host: Host, image: str, python: str, *, is_there: bool) -> Verdict:
 
     `image`: the plan's, by digest, and whether the host has it; `python`: the interpreter in it.
     """
-    at_work = host.run(("docker", "ps", "-q", "--filter", f"label={RUN_LABEL}"))
+    at_work = _docker(host, ("ps", "-q", "--filter", f"label={RUN_LABEL}"))
+    if at_work.status == TIMED_OUT:
+        return _not_tried("the daemon does not answer any more", "sudo systemctl restart docker")
     if at_work.stdout.split():
         return _not_tried(
             "a run's container is at work, which this would disturb", "kit doctor again after it"
         )
     # Of an examination that was killed; older than any that may be under way.
     old = ("--filter", f"label={LABEL}", "--filter", f"until={_LEFT_AFTER}")
-    host.run(("docker", "container", "prune", "--force", *old))
+    _docker(host, ("container", "prune", "--force", *old))
     learned = "no image is there yet"
     for look in _looks(host, image if is_there else "", python):
         found = _try(host, look)
@@ -80,7 +82,7 @@ def _looks(host: Host, image: str, python: str) -> Iterator[_Look]:
     if image:
         yield _Look(image, "the plan's image", (python, "-I", "-S", "-c", CUDA_PROGRAM))
         return
-    listed = host.run(("docker", "image", "ls", "-q", "--no-trunc"))
+    listed = _docker(host, ("image", "ls", "-q", "--no-trunc"))
     for number in list(dict.fromkeys(listed.stdout.split()))[:_OTHER_IMAGES]:
         yield _Look(number, f"image {number[:19]}", (SMI, "-L"))
 

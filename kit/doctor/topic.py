@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from kit.hosts.host import NOT_FOUND, Done
+from kit.hosts.host import NOT_FOUND, TIMED_OUT, Done
 from records.plan import Requirements
 
 PASS, WARN, FAIL = "pass", "warn", "fail"
@@ -73,6 +73,10 @@ class Seen:
     def there(self, name: str) -> bool:
         """Whether the program was found, whatever it said."""
         return self.outputs[name].status != NOT_FOUND
+
+    def is_silent(self, name: str) -> bool:
+        """Whether the command did not answer in its time, or was not asked for such a one."""
+        return self.outputs[name].status == TIMED_OUT
 
     def text(self, name: str) -> str:
         """What a successful command printed; "" of one that failed."""

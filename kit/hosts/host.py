@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from kit.home import Home
+from kit.hosts import ask_on_host
 from kit.hosts.facts import HostFacts
 
-NOT_FOUND = 127  # what a shell says of a program that is not there
-TIMED_OUT = 124  # as timeout(1) says it
+NOT_FOUND, TIMED_OUT = ask_on_host.NOT_FOUND, ask_on_host.TIMED_OUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,11 @@ class Host(Protocol):
         ...
 
     def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: int = 60) -> Done:
-        """Run a short command in the C locale, to its end. It may be run twice if a line drops."""
+        """Run a short command in the C locale, to its end. It may be run twice if a line drops.
+
+        One that has none after `timeout_s` is TIMED_OUT and waited for no longer, also where it
+        cannot be killed.
+        """
         ...
 
     def start_detached(

@@ -17,8 +17,10 @@ from pathlib import Path
 
 from kit.engine.hub_token import without_secrets
 from kit.home import Home
-from kit.hosts.facts import PROBE_TIMEOUT_S, PROBES, HostFacts, heard, parse
-from kit.hosts.host import NOT_FOUND, TIMED_OUT, Done, HostSpec, Running
+from kit.hosts.ask import ask_facts
+from kit.hosts.ask_on_host import bounded
+from kit.hosts.facts import HostFacts
+from kit.hosts.host import Done, HostSpec, Running
 
 
 class LocalHost:
@@ -41,30 +43,13 @@ class LocalHost:
     def probe(self, directory: Path) -> HostFacts:
         """Run every probe here."""
         existing = next(p for p in (directory, *directory.parents) if p.exists())
-        outputs = {}
-        for name, argv in PROBES.items():
-            filled = [part.replace("{}", str(existing)) for part in argv]
-            done = self.run(filled, timeout_s=PROBE_TIMEOUT_S)
-            outputs[name] = heard(name, done.status, done.stdout, done.stderr)
-        return parse(outputs)
+        return ask_facts(self, existing)
 
     def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: int = 60) -> Done:
         """With the programs of the kit's own environment on PATH."""
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH') or os.defpath}"
-        try:
-            done = subprocess.run(
-                list(argv),
-                env={**os.environ, "LC_ALL": "C", "PATH": path},
-                input=stdin,
-                capture_output=True,
-                timeout=timeout_s,
-                check=False,
-            )
-        except (FileNotFoundError, PermissionError):
-            return Done(NOT_FOUND, "", f"{argv[0]}: not found")
-        except subprocess.TimeoutExpired:
-            return Done(TIMED_OUT, "", f"{argv[0]}: no end after {timeout_s} s")
-        return Done(done.returncode, _text(done.stdout), _text(done.stderr))
+        env = {**os.environ, "LC_ALL": "C", "PATH": path}
+        return Done(*bounded(argv, env, timeout_s, stdin))
 
     def start_detached(
         self, argv: Sequence[str], cwd: Path, log: Path, note: Path, *, stdin: bytes = b""
@@ -162,7 +147,3 @@ class _Found:
     def interrupt(self) -> None:
         if self.exit_status() is None:
             os.kill(self.pid, signal.SIGTERM)
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")

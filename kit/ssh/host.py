@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kit.home import Home
-from kit.hosts.ask import ask_all
-from kit.hosts.facts import PROBE_TIMEOUT_S, PROBES, HostFacts, heard, parse
+from kit.hosts.ask import ask_all, ask_facts
+from kit.hosts.facts import HostFacts
 from kit.hosts.host import Done, HostSpec, Running
 from kit.ssh import rsync, sftp_copy
 from kit.ssh.config import Destination
@@ -112,14 +112,7 @@ class SshHost:
     def probe(self, directory: Path) -> HostFacts:
         """Run every probe there."""
         existing = next(p for p in (directory, *directory.parents) if self._exists(p))
-        questions = {
-            name: ([part.replace("{}", str(existing)) for part in argv], PROBE_TIMEOUT_S)
-            for name, argv in PROBES.items()
-        }
-        answers = ask_all(self, questions)
-        return parse(
-            {name: heard(name, a.status, a.stdout, a.stderr) for name, a in answers.items()}
-        )
+        return ask_facts(self, existing)
 
     def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout_s: int = 60) -> Done:
         """Through the login shell, every word quoted."""

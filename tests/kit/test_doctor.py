@@ -24,7 +24,7 @@ from doctor_transcripts import (
 
 from kit.doctor.examine import TOPICS, choose_runtime, judge
 from kit.doctor.topic import DOCKER, FAIL, PASS, WARN, WHEELS, Needs
-from kit.hosts.host import Done
+from kit.hosts.host import TIMED_OUT, Done
 
 
 def test_a_sound_host_passes_everything() -> None:
@@ -44,6 +44,7 @@ DENIED = "permission denied while trying to connect to the Docker daemon socket 
 DAEMON = "Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon"
 # What it prints of a daemon that it may not ask, cut to what is read.
 NOBODY = {"ServerVersion": "", "Driver": "", "DockerRootDir": "", "Runtimes": None}
+SILENT = Done(TIMED_OUT, "", "it: no end after 30 s, nor when it was killed")
 ECC = ("DRAM Uncorrectable                         : 0", "DRAM Uncorrectable : 3")
 
 CASES: list[tuple[str, Mapping[str, Done | str], str, str, str]] = [
@@ -91,6 +92,9 @@ CASES: list[tuple[str, Mapping[str, Done | str], str, str, str]] = [
         WARN,
         "never delete",
     ),
+    ("nvidia-smi hangs", {"smi": SILENT}, "driver", FAIL, "the driver hangs"),
+    ("df hangs on a dead mount", {"df-home": SILENT}, "df-home", FAIL, "nobody knows"),
+    ("lscpu hangs", {"lscpu": SILENT}, "answers", WARN, "hang there, too"),
     ("homelab#4110", {"smi": Done(18, GONE, "")}, "driver", FAIL, "reboot"),
     (
         "homelab#4110, by the module",
