@@ -13,6 +13,7 @@ from itertools import combinations
 
 from analysis.answers import why_untold
 from analysis.claiming import quantities as q
+from analysis.claiming import rankings as r
 from analysis.claiming.claim import Claim
 from analysis.claiming.sm90 import SM90, sm90_claims
 from analysis.goodput import QUANTITIES
@@ -81,7 +82,7 @@ NAMED: tuple[Claim, ...] = (
         "the most goodput of the arm with the highest throughput at concurrency 64, objective on "
         "the p95 of step gaps, thresholds from 20 to 75 ms",
         _L4,
-        partial(q.goodput_of_fastest, "p95-step-gap", _THRESHOLDS_MS, _L4_ARMS, "c64"),
+        partial(r.goodput_of_fastest, "p95-step-gap", _THRESHOLDS_MS, _L4_ARMS, "c64"),
         "req/s",
         3,
     ),
@@ -210,6 +211,15 @@ def _pairs(study: str, plan: Plan) -> Iterator[Claim]:
                 "",
                 3,
             )
+            if one.speculative_config and two.speculative_config:
+                yield Claim(
+                    f"{prefix}.acceptance.ratio",
+                    f"ratio of mean acceptance length, {where}",
+                    study,
+                    partial(q.ratio, q.acceptance_length, *arms),
+                    "",
+                    3,
+                )
             for id_, name, unit in _LATENCIES:
                 yield Claim(
                     f"{prefix}.{id_}.p95.difference",
@@ -242,7 +252,7 @@ def _rankings(study: str, plan: Plan) -> Iterator[Claim]:
             f"{prefix}.fastest",
             f"arm with the highest mean output throughput, window {window}",
             study,
-            partial(q.fastest, arms, window),
+            partial(r.fastest, arms, window),
             "",
             0,
         )
@@ -251,7 +261,7 @@ def _rankings(study: str, plan: Plan) -> Iterator[Claim]:
                 f"{prefix}.{id_}.least",
                 f"arm with the least median p95 {name}, window {window}",
                 study,
-                partial(q.least_p95, id_, arms, window),
+                partial(r.least_p95, id_, arms, window),
                 "",
                 0,
             )

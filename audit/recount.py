@@ -348,6 +348,9 @@ def _pair(quantity: str, one: Sequence[Counted], two: Sequence[Counted]) -> floa
     if quantity == "throughput.ratio":
         first, second = (statistics.fmean(w.throughput for w in side) for side in (one, two))
         return first / second
+    if quantity == "acceptance.ratio":
+        first, second = (statistics.fmean(w.acceptance for w in side) for side in (one, two))
+        return first / second
     if quantity in ("texts.same", "texts.other"):
         here, there = _texts(one), _texts(two)
         alike = [len(here[asked] | there[asked]) == 1 for asked in here if asked in there]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from audit.finding import Check, Code, Finding
 from audit.git import Git
 from audit.paper import paper
 from audit.repository import RepositoryView
+from audit.side_by_side import unsaid
 from records.digest import Digest
 
 UNBOUND = Code(
@@ -54,12 +54,14 @@ VOID = Code(
 TOO_SMALL = Code(
     "BASIS05",
     "error",
-    "a claimed difference or order is not above the error of the client's stamps",
+    "a claimed difference, order or count is not above the error of the client's stamps",
     "Each run calibrates its client on its host at the concurrency of the window. A difference of "
-    "times that is not above the errors of both its sides may be the client's, and so may an order "
-    "whose first two arms lie so near. An error is that of a stamp for a time, spread over the "
-    "fewest tokens of a request for one per token, and over the window's length for throughput "
-    "(analysis/claiming/resolution.py).",
+    "times that is not above the errors of both its sides may be the client's, and so may a ratio "
+    "of rates, an order one of whose arms lies so near to the first, and whether none, any or all "
+    "requests meet an objective where one of them does by less. An error is that of a stamp for a "
+    "time, spread over the fewest tokens of a request for one per token; a rate errs by what the "
+    "client's clock ran on for after the window's last stamp, goodput also by the requests too "
+    "near to the threshold (analysis/claiming/resolution.py).",
     "do not claim it, or measure with a better client",
 )
 FACTORS = Code(
@@ -115,6 +117,17 @@ NOTHING = Code(
     "nothing prints a number that somebody typed.",
     "let the function compute its value from the records, or take the claim out",
 )
+UNSAID = Code(
+    "BASIS13",
+    "error",
+    "acceptance of two arms is set side by side whose texts differ, and nothing says so",
+    "From the first other token on two arms write different texts, and a drafter guesses one text "
+    "more easily than another: their acceptance lengths then compare texts, too. It is said where "
+    "the same finding, page or section cites how many prompts the two answered alike "
+    "(audit/side_by_side.py); a table that lists arms is no sentence about them.",
+    "cite texts.same or texts.other of the two beside it, or of each with the same third arm, and "
+    "say what it means; or set other arms side by side",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +170,9 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
             for code, got, want in bound[run.run_id]:
                 yield cited.finding(code, got, want)
         yield from judge(cited.value, cited.runs, cited.at)
+    for one in unsaid(view):
+        found = _Cited(one.value, (), one.at)
+        yield found.finding(UNSAID, one.apart, f"{one.companion} cited in {one.at.file}")
 
 
 def judge(value: Value, runs: tuple[StudyRun, ...], at: Citation) -> Iterator[Finding]:
@@ -270,12 +286,9 @@ def _comparison(cited: _Cited, comparison: Comparison) -> Iterator[Finding]:
 
 
 def _resolved(cited: _Cited) -> Iterator[Finding]:
-    """What is claimed of times and of orders, against the error that the client's stamps have."""
+    """What is claimed of times, rates and orders, against the error of the client's stamps."""
     for found in unresolved(cited.value, cited.runs):
-        got = f"{found.difference:.4f} {found.unit} between {found.first} and {found.second}"
-        one, two = found.errors
-        errors = f"{one:.4f} and {two:.4f} {found.unit}" if math.isfinite(one + two) else "unknown"
-        yield cited.finding(TOO_SMALL, got, f"more than the errors of both: {errors}")
+        yield cited.finding(TOO_SMALL, found.got, found.want)
 
 
 CHECK = Check(
@@ -294,6 +307,7 @@ CHECK = Check(
         STRATA,
         UNDECIDED,
         NOTHING,
+        UNSAID,
     ),
     check,
 )
