@@ -1,4 +1,4 @@
-"""A Docker daemon that believes in GPUs, a host whose nvidia-smi shows one, and a kit on it.
+"""A Docker daemon that believes in GPUs, a host whose nvidia-smi shows one, and a called kit there.
 
 The machine of the tests has no GPU. A daemon knows GPUs by finding nvidia-container-runtime-hook on
 its PATH as it starts (moby, daemon/nvidia_linux.go); the hook here does what a test has it do, and
@@ -11,7 +11,6 @@ import io
 import json
 import os
 import subprocess
-import sys
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from called_kit import CalledKit, tiny_plan
 from docker_service import DockerService, push_python_image, python_layer, running_docker
 from registry_service import RegistryService
-from ssh_kit import tiny_plan
 from sshd import ROOT
 
 _HOOK = "nvidia-container-runtime-hook"
@@ -109,72 +108,29 @@ def equipped_daemon(place: Path, registry: RegistryService) -> Iterator[Bench]:
             yield bench
 
 
-@dataclass(frozen=True)
-class GpuKit:
-    """A kit on a host whose nvidia-smi shows a GPU, with a plan that needs it and a locked image.
+def gpu_kit(place: Path, requests: int = 2) -> CalledKit:
+    """A kit on a host whose nvidia-smi shows a GPU, with a plan that needs one.
 
-    With a file `busy` beside nvidia-smi that shows a process which computes.
+    With a file `busy` beside that nvidia-smi, in `place`/bin, it shows a process that computes.
     """
+    programs = place / "bin"
+    host_programs(programs)
+    plan = tiny_plan(requests=requests)
+    assert "gpu_memory_mib = 0" in plan
+    plan = plan.replace("gpu_memory_mib = 0", "gpu_memory_mib = 22_000")
+    return CalledKit(place, plan, {"PATH": f"{programs}:{os.environ['PATH']}"})
 
-    docker: DockerService
-    place: Path
 
-    @classmethod
-    def with_image(cls, bench: Bench, place: Path, name: str, requests: int = 2) -> GpuKit:
-        plan = tiny_plan(requests=requests)
-        assert "gpu_memory_mib = 0" in plan
-        host_programs(place / "bin")
-        kit = cls(bench.docker, place)
-        kit.plan.write_text(plan.replace("gpu_memory_mib = 0", "gpu_memory_mib = 22_000"))
-        kit.lock.write_text('{"format": 1, "images": {}}')
-        added = f"{bench.registry.name}/{REPOSITORY}:v{name}"
-        locked = kit.call("images", "lock", "one", "--add", added, "--lock", str(kit.lock))
-        assert locked.returncode == 0, locked.stderr
-        return kit
-
-    @property
-    def plan(self) -> Path:
-        return self.place / "gpu.toml"
-
-    @property
-    def lock(self) -> Path:
-        return self.place / "images.lock.json"
-
-    @property
-    def env(self) -> dict[str, str]:
-        return {
-            **self.docker.env,
-            "PATH": f"{self.place / 'bin'}:{os.environ['PATH']}",
-            "KIT_HOME": str(self.place / "home"),
-            "KIT_OUT": str(self.place / "out"),
-            "KIT_IMAGE_LOCK": str(self.lock),
-        }
-
-    def call(self, *args: str) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "kit.main", *args]
-        return subprocess.run(
-            argv, cwd=ROOT, env=self.env, capture_output=True, text=True, check=False
-        )
-
-    def reproduce(self) -> subprocess.CompletedProcess[str]:
-        return self.call("reproduce", "--plan", str(self.plan), "--runtime", "docker")
-
-    def start(self) -> subprocess.Popen[str]:
-        words = ("reproduce", "--plan", str(self.plan), "--runtime", "docker")
-        return subprocess.Popen(
-            [sys.executable, "-m", "kit.main", *words],
-            cwd=ROOT,
-            env=self.env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def has_recorded(self, event_type: str) -> bool:
-        needle = f'"type":"{event_type}"'.encode()
-        files = (self.place / "home" / "runs").glob("*/events.jsonl")
-        return any(needle in file.read_bytes() for file in files)
+def gpu_kit_with_image(bench: Bench, place: Path, name: str, requests: int = 2) -> CalledKit:
+    """The same with a daemon and a locked image; `--runtime docker` chooses them."""
+    kit = gpu_kit(place, requests)
+    lock = place / "images.lock.json"
+    kit.extra |= {"DOCKER_HOST": bench.docker.host, "KIT_IMAGE_LOCK": str(lock)}
+    lock.write_text('{"format": 1, "images": {}}')
+    added = f"{bench.registry.name}/{REPOSITORY}:v{name}"
+    locked = kit.call("images", "lock", "one", "--add", added, "--lock", str(lock))
+    assert locked.returncode == 0, locked.stderr
+    return kit
 
 
 def host_programs(place: Path) -> None:

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gpu_host import Bench, GpuKit, equipped_daemon, push_images
+from gpu_host import Bench, equipped_daemon, gpu_kit_with_image, push_images
 from registry_service import running_registry
-from sshd import wait_for
 
 from records.errors import HostUnfitError, InterruptedRunError
 
 pytestmark = pytest.mark.timeout(240)
+
+DOCKER = ("--runtime", "docker")
 
 
 @pytest.fixture(scope="module")
@@ -33,15 +34,15 @@ def test_a_run_is_not_begun_where_the_pulled_image_gets_no_gpu(
     """Before the pull nothing could be tried; nvidia-smi on the host finds nothing wrong."""
     for image in equipped.docker.docker("images", "-q").stdout.split():
         equipped.docker.docker("rmi", "-f", image)
-    kit = GpuKit.with_image(equipped, tmp_path, "803")
-    done = kit.reproduce()
+    kit = gpu_kit_with_image(equipped, tmp_path, "803")
+    done = kit.reproduced(*DOCKER)
     assert done.returncode == HostUnfitError.exit_code, done.stderr
     assert "image sha256:" in done.stderr, "it was pulled"
     assert "CUDA error 803" in done.stderr
     assert "nvidia-ctk cdi generate" in done.stderr
-    assert list((tmp_path / "home").glob("runs/*/events.jsonl")) == [], "nothing was begun"
+    assert kit.runs() == [], "nothing was begun"
     assert equipped.docker.containers() == []
-    again = kit.reproduce()
+    again = kit.reproduced(*DOCKER)
     assert again.returncode == HostUnfitError.exit_code
     assert "cannot carry out plan tiny" in again.stderr, "the examination finds it now"
     assert "CUDA error 803" in again.stderr
@@ -51,16 +52,15 @@ def test_what_a_runs_own_container_has_on_the_gpu_keeps_nobody_from_going_on_wit
     equipped: Bench, tmp_path: Path
 ) -> None:
     """Its keeper was killed; the engine computes on, as nvidia-smi on the host shows."""
-    kit = GpuKit.with_image(equipped, tmp_path, "0", requests=6)
-    with kit.start() as process:
-        wait_for(lambda: kit.has_recorded("window.started"), seconds=90)
-        (note,) = (tmp_path / "home" / "jobs").glob("*.pid")
+    kit = gpu_kit_with_image(equipped, tmp_path, "0", requests=6)
+    with kit.reproducing(*DOCKER) as process:
+        kit.wait_for_event("window.started")
         (container,) = equipped.docker.containers()
-        os.kill(int(note.read_text()), signal.SIGKILL)
+        os.kill(kit.job_pid(), signal.SIGKILL)
         process.communicate(timeout=90)
     assert process.returncode == InterruptedRunError.exit_code
     (tmp_path / "bin" / "busy").touch()
     assert equipped.docker.containers() == [container]
-    done = kit.reproduce()
+    done = kit.reproduced(*DOCKER)
     assert done.returncode == 0, done.stderr
     assert equipped.docker.containers() == []

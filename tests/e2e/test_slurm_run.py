@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from called_kit import count, outcomes, tiny_plan
 from slurm_service import Slurm, running
-from ssh_kit import SshKit, count, name_of, outcomes, tiny_plan
+from ssh_kit import SshKit, name_of
 from sshd import Sshd, wait_for
 from sshd import running as sshd_running
 

@@ -10,7 +10,8 @@ import json
 from pathlib import Path
 
 import pytest
-from ssh_kit import SshKit, name_of, outcomes
+from called_kit import outcomes
+from ssh_kit import SshKit, name_of
 from sshd import ROOT, Sshd
 
 from kit.engine.setup import set_up

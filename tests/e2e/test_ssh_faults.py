@@ -12,16 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ssh_kit import (
-    SshKit,
-    alive,
-    harness_pid,
-    name_of,
-    outcomes,
-    runs_on,
-    tiny_plan,
-    wait_for_event,
-)
+from called_kit import alive, outcomes, tiny_plan
+from ssh_kit import SshKit, harness_pid, name_of, runs_on, wait_for_event
 from sshd import Sshd, running
 
 from records.errors import ChainError, DiskFullError, HostUnfitError, NotAPrefixError

@@ -12,17 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
-from ssh_kit import (
-    SshKit,
-    alive,
-    count,
-    harness_pid,
-    name_of,
-    outcomes,
-    runs_on,
-    tiny_plan,
-    wait_for_event,
-)
+from called_kit import alive, count, outcomes, tiny_plan
+from ssh_kit import SshKit, harness_pid, name_of, runs_on, wait_for_event
 from sshd import Sshd, children, running, wait_for
 
 from records import schema

@@ -22,7 +22,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from ssh_kit import outcomes, tiny_plan
+from called_kit import outcomes, tiny_plan
 from sshd import wait_for
 
 from kit.docker.choice import DockerChoice

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from ssh_kit import SshKit, tiny_plan
+from called_kit import tiny_plan
+from ssh_kit import SshKit
 from sshd import ROOT
 
 from kit.fleet.sole_submitter import sole_submitter

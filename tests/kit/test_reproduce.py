@@ -5,128 +5,37 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from called_kit import PATIENCE_S, CalledKit, alive, count, outcomes, tiny_plan
+from sshd import wait_for
 
 from records import schema
 from records.checkpoint import RUNS_NAME, parse_runs
 from records.errors import BootsFailedError, ChainError, InterruptedRunError
-from records.run_directory import RunDirectory, runs_in
-
-ROOT = Path(__file__).parents[2]
-DEMO = (ROOT / "kit" / "plans" / "demo.toml").read_text()
-PATIENCE_S = 120
-
-
-def tiny_plan(**edits: str) -> str:
-    """The demo plan cut down: one block, one window a boot."""
-    text = DEMO.replace("blocks = 2", "blocks = 1").replace('id = "demo"', 'id = "tiny"', 1)
-    text = text[: text.index('[[windows]]\nid = "c8"')]
-    for old, new in edits.items():
-        assert old in text
-        text = text.replace(old, new)
-    return text
-
-
-@dataclass(frozen=True)
-class Kit:
-    """A kit with places of its own, called as a user calls it."""
-
-    home: Path
-    out: Path
-    data: Path
-    plan: Path
-
-    @property
-    def env(self) -> dict[str, str]:
-        places = {"KIT_HOME": self.home, "KIT_OUT": self.out, "KIT_DATA": self.data}
-        return {**os.environ, **{name: str(path) for name, path in places.items()}}
-
-    def argv(self, *args: str) -> list[str]:
-        return [sys.executable, "-m", "kit.main", *args]
-
-    def call(self, *args: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.argv(*args), cwd=ROOT, env=self.env, capture_output=True, text=True, check=False
-        )
-
-    def reproduce(self) -> subprocess.CompletedProcess[str]:
-        return self.call("reproduce", "--plan", str(self.plan), "--json")
-
-    def start(self) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            self.argv("reproduce", "--plan", str(self.plan)),
-            cwd=ROOT,
-            env=self.env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def runs(self) -> list[RunDirectory]:
-        return list(runs_in(self.home / "runs"))
-
-    def fetched(self) -> RunDirectory:
-        (run,) = runs_in(self.out / "demo" / "records")
-        return run
-
-    def harness_pid(self) -> int:
-        (file,) = (self.home / "jobs").glob("*.pid")
-        return int(file.read_text())
-
-    def wait_for_event(self, event_type: str) -> None:
-        """Until the only run has recorded an event of this type."""
-        needle = f'"type":"{event_type}"'.encode()
-        wait(lambda: any(needle in r.events.read_bytes() for r in self.runs() if r.events.exists()))
-
-
-def wait(condition: Callable[[], bool]) -> None:
-    for _ in range(PATIENCE_S * 20):
-        if condition():
-            return
-        time.sleep(0.05)
-    pytest.fail("waited in vain")
-
-
-def alive(pid: int) -> bool:
-    """Whether the process still runs; one that nobody has reaped yet does not."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes() != b""
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 @pytest.fixture
-def kit(tmp_path: Path) -> Kit:
-    plan = tmp_path / "tiny.toml"
-    plan.write_text(tiny_plan())
-    return Kit(tmp_path / "home", tmp_path / "out", tmp_path / "data", plan)
+def kit(tmp_path: Path) -> Iterator[CalledKit]:
+    kit = CalledKit(tmp_path)
+    yield kit
+    kit.end()
 
 
 @pytest.fixture
-def slow_kit(kit: Kit) -> Kit:
+def slow_kit(kit: CalledKit) -> CalledKit:
     """Windows of several seconds, so that a signal finds one open."""
-    kit.plan.write_text(tiny_plan(**{"requests = 2 }": "requests = 6 }"}))
+    kit.plan.write_text(tiny_plan(requests=4))
     return kit
 
 
-def outcomes(run: RunDirectory) -> list[str]:
-    ended = (e.event for e in run.read() if isinstance(e.event, schema.BootEnded))
-    return [event.outcome for event in ended]
-
-
-def test_a_plan_becomes_sealed_records_and_tables_marked_synthetic(kit: Kit) -> None:
-    done = kit.reproduce()
+def test_a_plan_becomes_sealed_records_and_tables_marked_synthetic(kit: CalledKit) -> None:
+    done = kit.reproduced("--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    run = kit.fetched()
+    run = kit.fetched_run()
     assert told["records"] == str(run.path)
     assert run.is_sealed
     assert list(run.verify_files()) == []
@@ -139,18 +48,20 @@ def test_a_plan_becomes_sealed_records_and_tables_marked_synthetic(kit: Kit) -> 
     assert not kit.data.exists()
 
 
-def test_a_second_call_adds_a_second_run(kit: Kit) -> None:
-    first = json.loads(kit.reproduce().stdout)
-    second = json.loads(kit.reproduce().stdout)
+def test_a_second_call_adds_a_second_run(kit: CalledKit) -> None:
+    first = json.loads(kit.reproduced("--json").stdout)
+    second = json.loads(kit.reproduced("--json").stdout)
     assert first["run_id"] < second["run_id"] or first["run_id"] != second["run_id"]
     leaves = parse_runs((kit.out / "demo" / "records" / RUNS_NAME).read_text())
     assert [leaf.run_id for leaf in leaves] == [first["run_id"], second["run_id"]]
 
 
-def test_a_killed_harness_is_resumed_and_the_boot_that_died_is_a_record(slow_kit: Kit) -> None:
-    process = slow_kit.start()
+def test_a_killed_harness_is_resumed_and_the_boot_that_died_is_a_record(
+    slow_kit: CalledKit,
+) -> None:
+    process = slow_kit.reproducing()
     slow_kit.wait_for_event("window.started")
-    os.kill(slow_kit.harness_pid(), signal.SIGKILL)
+    os.kill(slow_kit.job_pid(), signal.SIGKILL)
     _, shown = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == InterruptedRunError.exit_code
     assert "ended by SIGKILL" in shown
@@ -160,77 +71,79 @@ def test_a_killed_harness_is_resumed_and_the_boot_that_died_is_a_record(slow_kit
     done = slow_kit.call("reproduce", "--run", run.path.name.lower()[:18], "--json")
     assert done.returncode == 0, done.stderr
     assert "resuming unfinished run" in done.stderr
-    assert outcomes(slow_kit.fetched()) == ["interrupted", "completed", "completed"]
+    assert outcomes(slow_kit.fetched_run()) == ["interrupted", "completed", "completed"]
 
 
-def test_a_torn_last_line_is_named_when_the_run_is_resumed(slow_kit: Kit) -> None:
-    process = slow_kit.start()
+def test_a_torn_last_line_is_named_when_the_run_is_resumed(slow_kit: CalledKit) -> None:
+    process = slow_kit.reproducing()
     slow_kit.wait_for_event("window.started")
-    os.kill(slow_kit.harness_pid(), signal.SIGKILL)
+    os.kill(slow_kit.job_pid(), signal.SIGKILL)
     process.communicate(timeout=PATIENCE_S)
     (run,) = slow_kit.runs()
     with run.events.open("ab") as file:
         file.write(b'{"prev":"sha256:')
-    done = slow_kit.reproduce()
+    done = slow_kit.reproduced("--json")
     assert done.returncode == 0, done.stderr
     assert "a torn last line of 16 bytes was cut off and recorded" in done.stderr
-    repaired = [e for e in slow_kit.fetched().read() if isinstance(e.event, schema.JournalRepaired)]
-    assert len(repaired) == 1
+    assert count(slow_kit.fetched_run(), schema.JournalRepaired) == 1
 
 
-def test_a_run_that_ended_while_nobody_watched_is_brought_home_not_done_again(kit: Kit) -> None:
+def test_a_run_that_ended_while_nobody_watched_is_brought_home_not_done_again(
+    kit: CalledKit,
+) -> None:
     begun = kit.call("run", "--plan", str(kit.plan), "--detach")
     assert begun.returncode == 0, begun.stderr
-    wait(lambda: any(run.is_sealed for run in kit.runs()))
-    done = kit.reproduce()
+    wait_for(lambda: any(run.is_sealed for run in kit.runs()))
+    done = kit.reproduced("--json")
     assert done.returncode == 0, done.stderr
     assert "has ended meanwhile: bringing it home" in done.stderr
-    assert json.loads(done.stdout)["run_id"] == begun.stdout.strip() == kit.fetched().path.name
+    assert json.loads(done.stdout)["run_id"] == begun.stdout.strip() == kit.fetched_run().path.name
     assert len(kit.runs()) == 1
-    assert kit.reproduce().returncode == 0
+    assert kit.reproduced("--json").returncode == 0
     assert len(kit.runs()) == 2, "what is home is home: the same command measures again"
 
 
-def test_ctrl_c_marks_the_boot_and_leaves_the_run_resumable(slow_kit: Kit) -> None:
-    process = slow_kit.start()
+def test_ctrl_c_marks_the_boot_and_leaves_the_run_resumable(slow_kit: CalledKit) -> None:
+    process = slow_kit.reproducing()
     slow_kit.wait_for_event("window.started")
     process.send_signal(signal.SIGINT)
     _, shown = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == InterruptedRunError.exit_code, shown
     assert "0 of 2 boots done" in shown
     assert "try: kit reproduce --run " in shown
-    assert not alive(slow_kit.harness_pid())
+    assert not alive(slow_kit.job_pid())
     (run,) = slow_kit.runs()
     assert outcomes(run) == ["interrupted"]
     status = slow_kit.call("status", "--json")
     assert json.loads(status.stdout)[0]["state"] == "interrupted"
     assert "stopped by SIG" in json.loads(status.stdout)[0]["error"]
-    assert slow_kit.reproduce().returncode == 0
+    assert slow_kit.reproduced("--json").returncode == 0
 
 
-def test_a_failed_boot_is_shown_with_its_cause_and_the_plan_goes_on(kit: Kit) -> None:
+def test_a_failed_boot_is_shown_with_its_cause_and_the_plan_goes_on(kit: CalledKit) -> None:
     old = 'args = ["--gap", "constant:10ms", "--tokens", "1"]'
-    kit.plan.write_text(tiny_plan(**{old: 'args = ["--fail-boot"]'}))
-    done = kit.reproduce()
+    assert old in kit.plan_text
+    kit.plan.write_text(kit.plan_text.replace(old, 'args = ["--fail-boot"]'))
+    done = kit.reproduced("--json")
     assert done.returncode == BootsFailedError.exit_code, done.stderr
     assert "synthetic boot failure" in done.stderr
     assert "1 of 2 boots failed" in done.stderr
-    run = kit.fetched()
+    run = kit.fetched_run()
     assert run.is_sealed
     assert sorted(outcomes(run)) == ["completed", "failed"]
     assert "synthetic boot failure" in kit.call("status", run.path.name).stdout
 
 
-def test_a_detached_run_goes_on_is_attached_to_and_can_be_stopped(slow_kit: Kit) -> None:
+def test_a_detached_run_goes_on_is_attached_to_and_can_be_stopped(slow_kit: CalledKit) -> None:
     plan = str(slow_kit.plan)
     begun = slow_kit.call("run", "--plan", plan, "--detach")
     assert begun.returncode == 0, begun.stderr
     slow_kit.wait_for_event("window.started")
     assert slow_kit.call("stop").returncode == 0
-    assert not alive(slow_kit.harness_pid())
+    assert not alive(slow_kit.job_pid())
     assert slow_kit.call("run", "--plan", plan, "--detach").stdout == begun.stdout
     slow_kit.wait_for_event("run.resumed")
-    done = slow_kit.reproduce()
+    done = slow_kit.reproduced("--json")
     assert done.returncode == 0, done.stderr
     assert "attaching" in done.stderr
     assert json.loads(done.stdout)["run_id"] == begun.stdout.strip()
@@ -238,20 +151,20 @@ def test_a_detached_run_goes_on_is_attached_to_and_can_be_stopped(slow_kit: Kit)
     assert slow_kit.call("fetch-records", "--json").returncode == 0
 
 
-def test_a_corrupted_run_is_refused_and_a_new_one_may_be_asked_for(slow_kit: Kit) -> None:
-    process = slow_kit.start()
+def test_a_corrupted_run_is_refused_and_a_new_one_may_be_asked_for(slow_kit: CalledKit) -> None:
+    process = slow_kit.reproducing()
     slow_kit.wait_for_event("window.started")
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=PATIENCE_S)
     (run,) = slow_kit.runs()
     honest = run.events.read_bytes()
     run.events.write_bytes(honest.replace(b'"port":', b'"pOrt":', 1))
-    refused = slow_kit.reproduce()
+    refused = slow_kit.reproduced("--json")
     assert refused.returncode == ChainError.exit_code, refused.stderr
     assert "events.jsonl" in refused.stderr or "line " in refused.stderr
-    new = slow_kit.call("reproduce", "--plan", str(slow_kit.plan), "--json", "--new")
+    new = slow_kit.reproduced("--json", "--new")
     assert new.returncode == 0, new.stderr
     assert "giving up unfinished run" in new.stderr
     assert len(slow_kit.runs()) == 2
-    assert slow_kit.reproduce().returncode == 0
+    assert slow_kit.reproduced("--json").returncode == 0
     assert len(slow_kit.runs()) == 3
