@@ -22,7 +22,7 @@ from typing import Any, TextIO
 import click
 
 from kit.home import Home
-from kit.output import print_error
+from kit.output import echo, print_error
 from kit.system_errors import as_kit_error
 from records.errors import KitError
 
@@ -127,7 +127,7 @@ def _print_version(ctx: click.Context, _param: click.Parameter, wanted: bool) ->
     if wanted:
         from kit.commands.version import version_line  # reads the installed distributions
 
-        click.echo(version_line())
+        echo(version_line())
         ctx.exit()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -19,9 +18,8 @@ from kit.commands.study_text import shown_text
 from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import home, json_option
-from kit.output import say
+from kit.output import echo, json_text, say
 from records.errors import UnknownRunError
-from records.limits import printable
 
 # More directories than this are told by their number.
 _NAMED = 20
@@ -75,9 +73,7 @@ def _show(here: Home, read: Spool, paper: bool, as_json: bool) -> None:
         return
     for study in result:
         written += write_studies([study], out)
-        # Words of the engine's log stand in the tables; none of them may steer a terminal.
-        for line in shown_text(study, out / study.name).split("\n"):
-            click.echo(printable(line))
+        echo(shown_text(study, out / study.name))
     places = sorted({str(path.parent) for path in written})
     for directory in places if len(places) <= _NAMED else ():
         say(f"written: {directory}")
@@ -87,7 +83,7 @@ def _show(here: Home, read: Spool, paper: bool, as_json: bool) -> None:
 
 def _print_json(result: Iterable[Study], out: Path, written: list[Path]) -> None:
     """One object, a study at a time: together they may be more than fits in memory."""
-    click.echo('{\n  "studies": [', nl=False)
+    echo('{\n  "studies": [', nl=False)
     for number, study in enumerate(result):
         written += write_studies([study], out)
         value = {
@@ -95,14 +91,14 @@ def _print_json(result: Iterable[Study], out: Path, written: list[Path]) -> None
             "runs": list(study.runs),
             "tables": [as_object(table) for table in study.tables],
         }
-        click.echo(",\n" if number else "\n", nl=False)
-        click.echo("".join(_indented(value, "    ")), nl=False)
+        echo(",\n" if number else "\n", nl=False)
+        echo("".join(_indented(value, "    ")), nl=False)
     files = "".join(_indented([str(path) for path in written], "  ")).lstrip(" ")
-    click.echo(f'\n  ],\n  "files": {files}\n}}')
+    echo(f'\n  ],\n  "files": {files}\n}}')
 
 
 def _indented(value: object, margin: str) -> Iterator[str]:
     """As `json.dumps` lays it out inside of something else: no line end stands in a string."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
+    text = json_text(value)
     yield margin
     yield text.replace("\n", f"\n{margin}")

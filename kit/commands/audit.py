@@ -15,7 +15,7 @@ from audit.sarif import as_sarif
 from kit.audit_cache import keep_keys, read_keys
 from kit.heartbeat import heartbeat
 from kit.options import home, json_option
-from kit.output import print_json, say
+from kit.output import echo, print_json, say
 from records.errors import UnknownRunError
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -76,7 +76,7 @@ def command(
     """
     if code:
         check, meaning = explain(code)
-        click.echo(explanation(check, meaning), nl=False)
+        echo(explanation(check, meaning), nl=False)
         return
     here = home()
     root = (project or here.root).absolute()
@@ -92,7 +92,7 @@ def command(
     if as_json:
         print_json(as_object(report))
     else:
-        click.echo(as_text(report), nl=False)
+        echo(as_text(report), nl=False)
     if sarif:
         _write(sarif, json.dumps(as_sarif(report), indent=1, ensure_ascii=False) + "\n")
     if junit:

@@ -12,7 +12,7 @@ from kit.bundle.build import Built, build
 from kit.bundle.cut import parse_size
 from kit.bundle.host_list import HostList, read_host_list
 from kit.options import find_plan, home, json_option, plan_option
-from kit.output import print_json, print_table, say
+from kit.output import echo, print_json, print_table, say
 from kit.parts import Parts
 from records.bundle import STARTER, Manifest, read_manifest
 from records.bundle_stream import require_files, require_parts, verify_contents
@@ -79,8 +79,8 @@ def build_bundle(
         return
     manifest = built.manifest
     _table(manifest)
-    click.echo(f"bundle {manifest.digest}")
-    click.echo(f"carry {out}/ to the host, then: python3 {STARTER} DIR --root ROOT")
+    echo(f"bundle {manifest.digest}")
+    echo(f"carry {out}/ to the host, then: python3 {STARTER} DIR --root ROOT")
 
 
 @command.command("verify")
@@ -102,7 +102,7 @@ def verify_bundle(directory: Path, as_json: bool) -> None:
         print_json(_told(manifest))
     else:
         _table(manifest)
-        click.echo(f"bundle {manifest.digest}: every part and file is what the manifest says")
+        echo(f"bundle {manifest.digest}: every part and file is what the manifest says")
 
 
 @command.command("install", context_settings={"ignore_unknown_options": True})

@@ -6,7 +6,7 @@ import click
 
 from kit.calibrate import Asked, calibrate, concurrencies, require_within
 from kit.options import find_plan, home, json_option, open_host, plan_option
-from kit.output import print_json, print_table, say
+from kit.output import echo, print_json, print_table, say
 from records.cpu_list import parse_cpus
 from records.decode import to_object
 
@@ -75,5 +75,5 @@ def command(
         ]
         print_table(head, rows)
         if any(e.report.stamps == "user" for e in events):
-            click.echo("no kernel stamps here: the largest error counts, not the 99th percentile")
+            echo("no kernel stamps here: the largest error counts, not the 99th percentile")
     require_within(plan, events)

@@ -12,7 +12,7 @@ import click
 
 from kit.heartbeat import heartbeat
 from kit.options import find_records, home, json_option
-from kit.output import print_json, say
+from kit.output import echo, print_json, say
 from kit.planning.plan_file import load_plan
 from kit.run.close import Closed, Reason, close_run
 from kit.run.state import count
@@ -83,7 +83,7 @@ def command(run: str, because: str, host_gone: bool, as_json: bool) -> None:
         )
         return
     for line in _told(closed, left):
-        click.echo(printable(line))
+        echo(line)
 
 
 def left_to_another(plan: Plan, missing: Sequence[int], plans: Path) -> list[str]:

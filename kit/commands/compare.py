@@ -20,7 +20,7 @@ from kit.commands.verdict_text import verdict_lines
 from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import home, json_option
-from kit.output import print_json, say
+from kit.output import echo, print_json, say
 from kit.outside_records import require_outside_records
 from records.errors import (
     ClaimError,
@@ -164,7 +164,7 @@ def command(
     else:
         # Held against records a quantity is a ratio, which the head of its column does not say.
         told = f"{title}; measured: the ratio to it" if against else title
-        click.echo("\n".join(verdict_lines(told, verdicts)))
+        echo("\n".join(verdict_lines(told, verdicts)))
     _fail(verdicts, fail_on or (("contradicted",) if baseline else ()))
     if baseline and all(verdict.outcome == "not applicable" for verdict in verdicts):
         raise NotComparableError(

@@ -11,7 +11,7 @@ from analysis.streaming.large_run import read_run_in_batches
 from analysis.table import as_object
 from kit.heartbeat import heartbeat
 from kit.options import find_records, home, json_option
-from kit.output import print_json, say
+from kit.output import echo, print_json, say
 
 
 @click.command()
@@ -39,11 +39,11 @@ def command(run: str, as_json: bool) -> None:
     for row in table.rows:
         places.setdefault((row[0], row[1]), []).append(row[2:])
     for (arm, window), rows in places.items():
-        click.echo(f"arm {arm}, window {window}\n")
-        click.echo(tabulate(rows, head[2:], tablefmt="simple", disable_numparse=True))
-        click.echo()
+        echo(f"arm {arm}, window {window}\n")
+        echo(tabulate(rows, head[2:], tablefmt="simple", disable_numparse=True))
+        echo()
     for note in table.notes:
-        click.echo(note)
-    click.echo("\nSources:")
+        echo(note)
+    echo("\nSources:")
     for name, source in sources.items():
-        click.echo(f"  {name}: {source}")
+        echo(f"  {name}: {source}")

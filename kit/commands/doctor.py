@@ -15,7 +15,7 @@ from kit.home import Home
 from kit.hosts.host import Host
 from kit.image_lock import LOCK_NAME
 from kit.options import find_plan, home, json_option, open_host, plan_option, registry_name
-from kit.output import print_json, print_table, say
+from kit.output import echo, print_json, print_table, say
 from records.decode import to_object
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ def command(
         print_table(("check", "", "found"), [(v.check, v.status, v.found) for v in verdicts])
         for verdict in verdicts:
             if verdict.status in (WARN, FAIL):
-                click.echo(f"\n{verdict.status}: {verdict.check}: {verdict.cause}")
-                click.echo(f"  try: {verdict.remedy}")
-        click.echo(f"\nruntime: {chosen}")
+                echo(f"\n{verdict.status}: {verdict.check}: {verdict.cause}")
+                echo(f"  try: {verdict.remedy}")
+        echo(f"\nruntime: {chosen}")
     failed = [verdict for verdict in verdicts if verdict.status == FAIL]
     if failed:
         raise unfit(host.name, plan, failed)

@@ -16,7 +16,7 @@ from kit.commands.named_runs import sealed_here
 from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import find_records, home, json_option
-from kit.output import print_json, say
+from kit.output import echo, inert_json, print_json, say
 from kit.outside_records import Place, require_outside_records
 from kit.parts import Parts
 from records.digest import Digest
@@ -166,11 +166,11 @@ def in_toto(name: str, out: Path | None) -> None:
         outcome = outcome_of(here.root, directory)
     with directory.events.open("rb") as file:
         journal = Digest.of_file(file)
-    made = statement(run, journal, directory.seal_digest, outcome)
+    made = inert_json(statement(run, journal, directory.seal_digest, outcome).decode())
     if out is None:
-        click.echo(made.decode(), nl=False)
+        echo(made, nl=False)
         return
-    write_whole(out, made)
+    write_whole(out, made.encode())
     _told([out], as_json=False)
 
 

@@ -11,7 +11,7 @@ from analysis.reading import sealed_runs
 from analysis.streaming.large_run import read_run_in_batches
 from kit.heartbeat import heartbeat
 from kit.options import find_records, home, json_option
-from kit.output import print_json, print_table, say
+from kit.output import echo, print_json, print_table, say
 from records.errors import UnknownRunError
 
 
@@ -68,6 +68,6 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
         )
         return
     for name, directory, figures, _ in drawn:
-        click.echo(name)
+        echo(name)
         print_table(("figure", "shows"), [(f.name, f.absent or f.title) for f in figures])
         say(f"written: {directory}")

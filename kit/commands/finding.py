@@ -12,7 +12,7 @@ from analysis.claiming.evidence import load_evidence
 from audit.git import Git
 from kit.home import Home
 from kit.options import find_records, home
-from kit.output import say
+from kit.output import echo, say
 from kit.parts import Parts
 from records.digest import Digest
 from records.errors import FindingError, FormatError
@@ -39,7 +39,7 @@ def new(title: str, runs: tuple[str, ...]) -> None:
     Example:
       kit finding new "Acceptance does not differ between boots" --run 20261130T115921Z
     """
-    click.echo(begin(home(), title, runs))
+    echo(begin(home(), title, runs))
     say("now write the finding, and what it does not establish; then kit audit")
 
 
@@ -54,7 +54,7 @@ def retract(finding_id: str, title: str, runs: tuple[str, ...]) -> None:
     Example:
       kit finding retract F003 "Boots were not alike after all" --run 20261130T115921Z
     """
-    click.echo(withdraw(home(), finding_id, title, runs))
+    echo(withdraw(home(), finding_id, title, runs))
     say("now write why, and what that does not establish; then kit audit")
 
 

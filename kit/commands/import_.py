@@ -13,7 +13,7 @@ from analysis.importing.foreign import ForeignRun
 from analysis.importing.tables import contents_table, foreign_definitions_table
 from analysis.table import Table, as_object
 from kit.options import json_option
-from kit.output import print_json
+from kit.output import echo, print_json
 from kit.parts import Parts
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -97,9 +97,9 @@ def _show(run: ForeignRun, definitions: bool, as_json: bool) -> None:
         )
         return
     for table in tables:
-        click.echo(_text(table))
+        echo(_text(table))
     for note in tables[-1].notes:
-        click.echo(note)
+        echo(note)
 
 
 def _text(table: Table) -> str:

@@ -10,7 +10,7 @@ import click
 
 from kit.hosts.offline import OfflineHost, job_for
 from kit.options import blocks_option, find_plan, home, json_option, plan_option, require_blocks_of
-from kit.output import print_json
+from kit.output import echo, print_json
 from kit.planning import prompt_files
 from kit.run.launch import build_harness, new_run_id
 from records import canonical
@@ -70,6 +70,6 @@ def command(
     if as_json:
         print_json({"run_id": run_id, "harness": str(digest), "directory": str(out)})
     else:
-        click.echo(f"{run_id}: {out}/harness.pyz ({digest}), {out}/job.json")
+        echo(f"{run_id}: {out}/harness.pyz ({digest}), {out}/job.json")
         if prompts:
-            click.echo(f"carry {out}/prompts to {job.prompts_directory}")
+            echo(f"carry {out}/prompts to {job.prompts_directory}")

@@ -10,6 +10,7 @@ import click
 from kit.home import Home
 from kit.hosts.host import Host
 from kit.options import find_run, fleet_option, home, host_option, open_host
+from kit.output import echo
 from kit.run.launch import is_under_way
 from kit.run.mirror import refresh_all, refresh_run
 from records.errors import UnknownRunError
@@ -64,5 +65,5 @@ def _print_from(log: Path, position: int) -> int:
         file.seek(position)
         data = file.read()
     if data:
-        click.echo(data.decode("utf-8", "replace"), nl=False)
+        echo(data.decode("utf-8", "replace"), nl=False)
     return position + len(data)

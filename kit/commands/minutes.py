@@ -6,7 +6,7 @@ import click
 
 from analysis.minutes import minutes
 from kit.options import find_records, home, json_option
-from kit.output import print_json, print_table
+from kit.output import echo, print_json, print_table
 
 
 @click.command()
@@ -39,7 +39,7 @@ def command(run: str, as_json: bool) -> None:
             }
         )
         return
-    click.echo(f"{directory.path.name}{f' ({state})' if state else ''}\n")
+    echo(f"{directory.path.name}{f' ({state})' if state else ''}\n")
     rows = [
         (part.what, f"{part.seconds:.1f}", f"{100 * part.share:.1f}", part.less) for part in found
     ]

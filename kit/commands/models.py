@@ -9,7 +9,7 @@ import click
 from kit.engine.hub_token import find_token
 from kit.engine.models import materialise, read_model_lock, verify
 from kit.options import home, json_option
-from kit.output import print_json, print_table, say
+from kit.output import echo, print_json, print_table, say
 from kit.parts import Parts
 from records.errors import ProvisionError
 
@@ -76,7 +76,7 @@ def materialise_model(name: str) -> None:
             "kit reproduce  (it installs the engine of its plan, then the models)",
         )
     token = find_token(os.environ) if hub is not None and hub.gated else ""
-    click.echo(materialise(name, lock, python, here.models, say, token))
+    echo(materialise(name, lock, python, here.models, say, token))
 
 
 @command.command("verify")

@@ -10,7 +10,7 @@ from analysis.claims import arms_of_claims
 from kit.commands import plan_power
 from kit.doctor.needs import needs_of
 from kit.options import blocks_option, find_plan, home, json_option, require_blocks_of
-from kit.output import print_json, print_table, say
+from kit.output import echo, print_json, print_table, say
 from kit.parts import Parts
 from kit.planning.plan_checks import obstacles
 from kit.planning.plan_cost import Cost, Tariff, cost_of, rows_by_claim
@@ -65,9 +65,9 @@ def list_plans(as_json: bool) -> None:
     print_table(("plan", "boots", "expected", "runs here", "title"), rows)
     for plan_id, reasons in why.items():
         if reasons:
-            click.echo(f"\n{plan_id} cannot run here:")
+            echo(f"\n{plan_id} cannot run here:")
         for reason in reasons:
-            click.echo(f"  - {reason}")
+            echo(f"  - {reason}")
 
 
 @command.command("show")
@@ -97,10 +97,10 @@ def show(name: str, minutes: int, blocks: tuple[int, ...], as_json: bool) -> Non
     if as_json:
         print_json(overview(plan))
         return
-    click.echo(f"{plan.id}: {plan.title}\n{plan.digest}")
+    echo(f"{plan.id}: {plan.title}\n{plan.digest}")
     engine = f"{plan.engine.name} {plan.engine.version}"
     lock = f"images/{plan.engine.lock}" if plan.engine.lock else "none (synthetic)"
-    click.echo(f"engine {engine}, lock {lock}; models {', '.join(plan.models)}\n")
+    echo(f"engine {engine}, lock {lock}; models {', '.join(plan.models)}\n")
     factors = list(plan.arms[0].factors)
     boots = boot_order(plan, blocks)
     arms = [arm for arm in plan.arms if arm.id in {boot.arm for boot in boots}]
@@ -108,14 +108,14 @@ def show(name: str, minutes: int, blocks: tuple[int, ...], as_json: bool) -> Non
         ("arm", "model", "cache", *factors),
         [(a.id, a.model, a.cache, *(a.factors[f] for f in factors)) for a in arms],
     )
-    click.echo()
+    echo()
     print_table(("window", "load"), [(w.id, window_text(w)) for w in plan.windows])
-    click.echo(f"\norder of boots (seed {plan.seed}):")
+    echo(f"\norder of boots (seed {plan.seed}):")
     for block in blocks or range(1, plan.blocks + 1):
-        click.echo(f"  block {block}: {'  '.join(b.arm for b in boots if b.block == block)}")
+        echo(f"  block {block}: {'  '.join(b.arm for b in boots if b.block == block)}")
     need = plan.requirements
     gpu = f", GPU {need.compute_capability} or above with {need.gpu_memory_mib} MiB"
-    click.echo(
+    echo(
         f"\n{count(len(boots), 'boot')}, about {duration(expected_s(plan, blocks))} "
         f"after installation{_of_blocks(plan, blocks)}\n"
         f"needs {need.memory_mib} MiB of memory, {need.disk_mib} MiB of disk"
@@ -123,9 +123,9 @@ def show(name: str, minutes: int, blocks: tuple[int, ...], as_json: bool) -> Non
         f"{gpu if need.gpu_memory_mib else ', no GPU'}"
     )
     if plan.estimates.setup_s:
-        click.echo(f"\nwhich of {'these' if blocks else 'the'} blocks a host holds:")
+        echo(f"\nwhich of {'these' if blocks else 'the'} blocks a host holds:")
         for line in lease_text(plan, minutes, blocks):
-            click.echo(f"  {line}")
+            echo(f"  {line}")
 
 
 def _of_blocks(plan: Plan, blocks: tuple[int, ...]) -> str:
@@ -176,21 +176,21 @@ def cost(name: str, price: Decimal, link_mbps: int, as_json: bool) -> None:
     if as_json:
         print_json(_cost_object(plan.id, found, tariff, claims))
         return
-    click.echo(f"{plan.id} at {price} per hour, {link_mbps} Mbit/s\n")
+    echo(f"{plan.id} at {price} per hour, {link_mbps} Mbit/s\n")
     print_table(
         ("part", "count", "time", "cost"),
         [(i.what, i.count, duration(i.seconds), tariff.money(i.seconds)) for i in found.items]
         + [("total", "", duration(found.seconds), tariff.money(found.seconds))],
     )
     if not needs.layers_bytes and plan.engine.lock.startswith("images"):
-        click.echo("the pull is not counted: the image lock is not resolved; try: kit images lock")
-    click.echo()
+        echo("the pull is not counted: the image lock is not resolved; try: kit images lock")
+    echo()
     print_table(
         ("arm", "boots", "time", "cost"),
         [(a.arm, a.boots, duration(a.seconds), tariff.money(a.seconds)) for a in found.arms],
     )
     if claims:
-        click.echo()
+        echo()
         print_table(
             ("claim, alone", "arms", "time", "cost"),
             [(claim, arms, duration(s), money) for claim, arms, s, money in claims],

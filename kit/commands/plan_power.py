@@ -24,7 +24,7 @@ from analysis.whole import require_place, write_whole
 from kit.heartbeat import heartbeat
 from kit.home import Home
 from kit.options import DEFAULT_PLAN, find_plan, find_records, home, json_option
-from kit.output import print_json, print_table, say
+from kit.output import echo, print_json, print_table, say
 from kit.outside_records import Place, require_outside_records
 from records.plan import Plan
 
@@ -239,13 +239,13 @@ def command(
             }
         )
         return
-    click.echo(_headed(plan, design, sources, alpha, power))
+    echo(_headed(plan, design, sources, alpha, power))
     if not cvs and read is None:
-        click.echo(_BORROWED if any(source.arm for source in sources) else _NONE_OF_THESE)
+        echo(_BORROWED if any(source.arm for source in sources) else _NONE_OF_THESE)
     for table in tables:
         _show(table)
     if hosts == 1:
-        click.echo("\nOne host tells nothing of how much hosts differ; --hosts 3 asks about three.")
+        echo("\nOne host tells nothing of how much hosts differ; --hosts 3 asks about three.")
 
 
 def _headed(
@@ -304,7 +304,7 @@ def _draw(plot: Path, sources: list[Source], design: Design) -> list[Path]:
 
 
 def _show(table: Table) -> None:
-    click.echo(f"\n{table.title}")
+    echo(f"\n{table.title}")
     print_table([column.heading for column in table.columns], table.rows)
     for note in table.notes:
-        click.echo(f"  {note}")
+        echo(f"  {note}")

@@ -34,7 +34,7 @@ from kit.options import (
     require_blocks_of,
     run_option,
 )
-from kit.output import print_json, say
+from kit.output import echo, print_json, say
 from kit.planning.rehearsal import rehearsal, shortened
 from kit.run.reproduce import Reproduced, reproduce, require_complete
 from kit.runtime_options import docker_choice, runtime_options
@@ -131,7 +131,7 @@ def _show(done: Sequence[Reproduced], *, as_json: bool) -> list[dict[str, Any]]:
         for run_id in files.keys() & set(of):
             files[run_id] += written
         if shown and not as_json:
-            click.echo(shown_text(study, tables / study.name))
+            echo(shown_text(study, tables / study.name))
 
     with spool(map(_directory, done), home().cache, lambda _: True) as read:
         # These runs' own tables first: damage in a neighbour must not cost what was just measured.
@@ -151,14 +151,14 @@ def _show(done: Sequence[Reproduced], *, as_json: bool) -> list[dict[str, Any]]:
         runs = tuple(read.runs)
     if not as_json:
         for one in done:
-            click.echo(f"records: {one.fetched.directory}")
-        click.echo(f"tables:  {tables}")
+            echo(f"records: {one.fetched.directory}")
+        echo(f"tables:  {tables}")
         few = len(files) <= _FEW
         named = " ".join(files) if few else str(done[0].fetched.directory.parent)
         say(f"as one page: kit report {named}")
         line = windows_line(run for run in runs if run.run_id in files)
         if line:
-            click.echo(line)
+            echo(line)
     return [
         {
             "run_id": one.ending.run_id,

@@ -22,7 +22,7 @@ from kit.options import (
     require_blocks_of,
     run_option,
 )
-from kit.output import print_json, say
+from kit.output import echo, print_json, say
 from kit.run.follow import Ending, follow
 from kit.run.reproduce import begin, require_complete
 from kit.run.state import count
@@ -80,13 +80,13 @@ def command(
         if as_json:
             print_json({"run_id": run_id, "pid": started.running.pid})
         else:
-            click.echo(run_id)
+            echo(run_id)
         return
     ending = follow(host.mirror(here), started, watch, say)
     if as_json:
         print_json({"run_id": run_id, "completed": ending.completed, "failed": ending.failed})
     else:
-        click.echo(f"{run_id}: {count(ending.completed, 'boot')} completed, {ending.failed} failed")
+        echo(f"{run_id}: {count(ending.completed, 'boot')} completed, {ending.failed} failed")
     require_complete(ending)
 
 
@@ -97,7 +97,7 @@ def _on_fleet(fleet: Fleet, plan_name: str, *, detach: bool, as_json: bool) -> N
         if as_json:
             print_json([{"run_id": run_id} for run_id in fleet.run_ids])
         else:
-            click.echo("\n".join(fleet.run_ids))
+            echo("\n".join(fleet.run_ids))
         return
     outcomes = until_ended(fleet, say)
     told = [
@@ -109,7 +109,7 @@ def _on_fleet(fleet: Fleet, plan_name: str, *, detach: bool, as_json: bool) -> N
         print_json(told)
     else:
         for one in told:
-            click.echo(f"{one['run_id']}: {one['completed']} completed, {one['failed']} failed")
+            echo(f"{one['run_id']}: {one['completed']} completed, {one['failed']} failed")
     require_all(Shared((), tuple(o for o in outcomes if not o.has_ended)), plan_name)
     for o in outcomes:
         require_complete(Ending(o.run_id, o.completed, o.failed))

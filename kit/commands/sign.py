@@ -8,6 +8,7 @@ import click
 
 from audit.signature import NAMESPACE, Subject, allowed_signers_at, checkpoint_text, signatures_at
 from kit.options import home, match_run
+from kit.output import echo, say
 from kit.signing import keep, public_line, sign
 from records.checkpoint import read_runs
 from records.errors import SigningError, UnknownRunError
@@ -48,11 +49,11 @@ def command(run_id: str, checkpoint: bool, key: Path) -> None:
         subject, text = Subject(run_id), (data / run_id / SEAL_NAME).read_bytes()
     path = signatures_at(data) / subject.file_name
     keep(sign(text, key, NAMESPACE), path)
-    click.echo(f"signed: {path}")
+    echo(f"signed: {path}")
     signers = allowed_signers_at(data)
     if not signers.exists():
         try:
             line = public_line(key, "NAME", NAMESPACE)
         except SigningError:
             line = f'NAME namespaces="{NAMESPACE}" <your public key>'
-        click.echo(f"put your key into {signers}, with your name:\n  {line}", err=True)
+        say(f"put your key into {signers}, with your name:\n  {line}")

@@ -18,7 +18,7 @@ from kit.options import (
     match_run,
     open_hosts,
 )
-from kit.output import print_json, print_table, say
+from kit.output import echo, print_json, print_table, say
 from kit.run.follow import duration
 from kit.run.follow_log import last_error
 from kit.run.launch import is_queued, is_under_way, resume_command
@@ -165,11 +165,11 @@ def _left(left_s: int | None) -> str:
 
 def _details(seen: Home, told: dict[str, Any], host: Host) -> None:
     for boot, cause in told["failures"].items():
-        click.echo(f"\n{boot}: {cause}")
+        echo(f"\n{boot}: {cause}")
     for window, reasons in told["void_windows"].items():
-        click.echo(f"\n{window} is void: {'; '.join(reasons)}")
+        echo(f"\n{window} is void: {'; '.join(reasons)}")
     if told["error"]:
-        click.echo(f"\nthe harness ended: {told['error']}")
+        echo(f"\nthe harness ended: {told['error']}")
     if told["state"] == "interrupted":
         say(f"resume it: {resume_command(host, told['run_id'])}")
     if told["state"] != RunClosed.WORD:

@@ -9,7 +9,7 @@ import click
 from kit.home import Home
 from kit.hosts.host import Host, Running
 from kit.options import find_run, fleet_option, home, host_option, known_runs, open_host
-from kit.output import say
+from kit.output import echo, say
 from kit.run.launch import is_under_way, resume_command, running_harness
 from kit.run.mirror import refresh_all, refresh_run
 from records.errors import UnknownRunError
@@ -47,7 +47,7 @@ def command(run_id: str, host_name: str, every: bool) -> None:
             time.sleep(_POLL_S)
         refresh_run(host, here, name)
         word = "has ended" if run.is_sealed else f"stopped; resume it: {resume_command(host, name)}"
-        click.echo(f"run {name} {word}")
+        echo(f"run {name} {word}")
 
 
 def _interrupted(here: Home, host: Host, run: RunDirectory) -> tuple[RunDirectory, Running]:

@@ -10,8 +10,7 @@ import click
 from analysis.claiming.evaluation import evaluate_project
 from analysis.trace import UNBOUND, ReverseTrace, Trace, reverse, trace
 from kit.options import home, json_option
-from kit.output import print_json, table_lines
-from records.limits import printable
+from kit.output import echo, print_json, table_lines
 
 
 @click.command()
@@ -43,7 +42,7 @@ def command(name: str, up: bool, as_json: bool) -> None:
         print_json(dataclasses.asdict(found))
         return
     for line in lines:
-        click.echo(printable(line))
+        echo(line)
 
 
 def _downwards(found: Trace) -> Iterator[str]:

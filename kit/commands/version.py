@@ -7,7 +7,7 @@ from importlib.metadata import version
 import click
 
 from kit.options import json_option
-from kit.output import print_json
+from kit.output import echo, print_json
 
 
 @click.command()
@@ -23,7 +23,7 @@ def command(as_json: bool) -> None:
     if as_json:
         print_json({"version": number})
     else:
-        click.echo(version_line())
+        echo(version_line())
 
 
 def version_line() -> str:

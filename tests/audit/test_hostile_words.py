@@ -40,8 +40,20 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("analyze", "run-1"), ("status", "run-1"), ("audit",), ("trace", "--reverse", "run-1")],
-    ids=lambda words: words[0],
+    [
+        ("analyze", "run-1"),
+        ("analyze", "run-1", "--json"),
+        ("status", "run-1"),
+        ("status", "run-1", "--json"),
+        ("audit",),
+        ("audit", "--json"),
+        ("trace", "--reverse", "run-1"),
+        ("minutes", "run-1"),
+        ("compare", "run-1"),
+        ("compare", "run-1", "--json"),
+        ("export", "in-toto", "run-1"),
+    ],
+    ids=" ".join,
 )
 def test_verb(records: Path, arguments: tuple[str, ...]) -> None:
     home = {"KIT_DATA": str(records), "KIT_OUT": str(records.parent / "out")}
