@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from analysis.metrics import LATENCY_IDS
 from records.errors import CalibrationError, FormatError
 from records.schema import Calibrated
 
@@ -36,16 +35,25 @@ def quantity_error_ns(
     For an effect over several requests `output_tokens` is the least of theirs.
     """
     n = output_tokens
-    steps = {"tpot.n-1": n - 1, "tpot.n-k1": n - first_tokens, "ntpot": n}
-    if id_ not in LATENCY_IDS:
-        raise FormatError(f"no latency quantity {id_!r}: want one of {', '.join(LATENCY_IDS)}")
-    return error_ns / max(steps.get(id_, 1), 1)
+    per_token = {"tpot.n-1": n - 1, "tpot.n-k1": n - first_tokens, "ntpot": n}
+    steps = dict.fromkeys(("ttft.sent", "ttft.scheduled", "step-gap"), 1) | per_token
+    if id_ not in steps:
+        raise FormatError(f"no latency quantity {id_!r}: want one of {', '.join(steps)}")
+    return error_ns / max(steps[id_], 1)
+
+
+def length_error_ns(error_ns: float, wall_ns: int, last_ns: int) -> float:
+    """By how much the length of a window errs at most, ns.
+
+    The client reads the end of a window (`ClientReport.wall_ns`) off its own clock when it has
+    noticed that all is over. What passes between the last stamp, at `last_ns` since the start, and
+    that reading is the client's doing, as is the error of that stamp.
+    """
+    return max(wall_ns - last_ns, 0) + error_ns
 
 
 def relative_error(error_ns: float, wall_ns: int) -> float:
-    """By how much a rate over a window errs at most, as a share of it: its last stamp may be late,
-    so that what arrived just before its end counts as after it.
-    """
+    """By how much a rate over a window errs at most, as a share of it, where its length errs so."""
     return error_ns / wall_ns
 
 

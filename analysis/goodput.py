@@ -3,13 +3,17 @@
 Invariant: a request on which the quantity is undefined does not meet the objective and is counted
 as undefined. That is inference-perf's rule (reportgen/base.py, calculate_goodput_metrics); vLLM
 bench instead takes TPOT as 0 for n <= 1 (benchmarks/serve.py), and a request of one token passes.
+
+A request whose quantity lies nearer to the threshold than the client's stamps are exact decides
+nothing. By E (analysis/calibration.py) a percentile of gaps errs, being one of values that each err
+by no more, or between two of them; a time per token errs by E over the tokens of that very request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +25,7 @@ Quantity = Literal["p95-step-gap", "tpot.n-1", "tpot.n-k1", "ntpot"]
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 _NS_PER_S = 1e9
 
 
@@ -28,7 +33,8 @@ _NS_PER_S = 1e9
 class Goodput:
     """What one objective gives over one window.
 
-    `compliant_fraction` is met / requests; None without requests.
+    `compliant_fraction` is met / requests; None without requests. `surely`, `possibly`: the least
+    and the most requests that may have met it, for all that the client's stamps tell.
     """
 
     quantity: Quantity
@@ -38,24 +44,63 @@ class Goodput:
     undefined: int
     compliant_fraction: float | None
     per_second: float
+    surely: int
+    possibly: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compliance:
+    """How many requests of a part of a window meet an objective, one entry a threshold."""
+
+    requests: int
+    undefined: int
+    met: Ints
+    surely: Ints
+    possibly: Ints
+
+    def plus(self, other: Self) -> Compliance:
+        """Of both parts, which share no request."""
+        return Compliance(
+            self.requests + other.requests,
+            self.undefined + other.undefined,
+            self.met + other.met,
+            self.surely + other.surely,
+            self.possibly + other.possibly,
+        )
 
 
 def per_request(columns: ChunkColumns, quantity: Quantity) -> Floats:
     """The quantity of each request in ms (a gap) or ms/token; NaN where it is undefined."""
     if quantity == "p95-step-gap":
         return segment_percentiles(columns, 95.0)
-    tokens = columns.output_tokens()
-    if quantity == "ntpot":
-        return _divide(columns.last_ns() - columns.sent_ns, tokens)
-    decode_ns = columns.last_ns() - columns.first_ns()
-    first = columns.first_chunk_tokens() if quantity == "tpot.n-k1" else 1
-    return _divide(decode_ns, tokens - first)
+    sent = quantity == "ntpot"
+    span_ns = columns.last_ns() - (columns.sent_ns if sent else columns.first_ns())
+    return _divide(span_ns, _steps(columns, quantity))
+
+
+def compliance(
+    columns: ChunkColumns,
+    quantity: Quantity,
+    thresholds_ms: Sequence[float],
+    error_ns: float = 0.0,
+) -> Compliance:
+    """How many of these requests meet an objective at each threshold: quantity <= threshold, as
+    vLLM bench compares. `error_ns`: that of a stamp; inf where it is not known.
+    """
+    values = per_request(columns, quantity)
+    errors = error_ns / NS_PER_MS / np.maximum(_steps(columns, quantity), 1)
+    low, high = values - errors, values + errors
+    met, surely, possibly = (
+        np.array([np.count_nonzero(of <= at) for at in thresholds_ms], dtype=np.int64)
+        for of in (values, high, low)
+    )
+    return Compliance(values.size, int(np.isnan(values).sum()), met, surely, possibly)
 
 
 def goodput(
     columns: ChunkColumns, duration_ns: int, quantity: Quantity, threshold_ms: float
 ) -> Goodput:
-    """Goodput of one objective: quantity <= threshold, as vLLM bench compares.
+    """Goodput of one objective.
 
     `columns` holds the completed requests of the window, `duration_ns` its length. FormatError
     when the duration is not positive.
@@ -67,31 +112,37 @@ def goodput_row(
     columns: ChunkColumns, duration_ns: int, quantity: Quantity, thresholds_ms: Sequence[float]
 ) -> tuple[Goodput, ...]:
     """As `goodput` for several thresholds, the quantity computed once."""
-    return goodput_of(per_request(columns, quantity), duration_ns, quantity, thresholds_ms)
+    return goodput_of(
+        compliance(columns, quantity, thresholds_ms), duration_ns, quantity, thresholds_ms
+    )
 
 
 def goodput_of(
-    values: Floats, duration_ns: int, quantity: Quantity, thresholds_ms: Sequence[float]
+    found: Compliance, duration_ns: int, quantity: Quantity, thresholds_ms: Sequence[float]
 ) -> tuple[Goodput, ...]:
-    """As `goodput_row`, from what `per_request` gave: parts of a window may be put together."""
+    """As `goodput_row`, from what was counted: parts of a window may be put together."""
     if duration_ns <= 0:
         raise FormatError(f"a window of {duration_ns} ns has no rate")
-    undefined = int(np.count_nonzero(np.isnan(values)))
-    results = []
-    for threshold_ms in thresholds_ms:
-        met = int(np.count_nonzero(values <= threshold_ms))
-        results.append(
-            Goodput(
-                quantity,
-                threshold_ms,
-                values.size,
-                met,
-                undefined,
-                met / values.size if values.size else None,
-                met / (duration_ns / _NS_PER_S),
-            )
+    return tuple(
+        Goodput(
+            quantity,
+            threshold_ms,
+            found.requests,
+            met,
+            found.undefined,
+            met / found.requests if found.requests else None,
+            met / (duration_ns / _NS_PER_S),
+            surely,
+            possibly,
         )
-    return tuple(results)
+        for threshold_ms, met, surely, possibly in zip(
+            thresholds_ms,
+            found.met.tolist(),
+            found.surely.tolist(),
+            found.possibly.tolist(),
+            strict=True,
+        )
+    )
 
 
 def segment_percentiles(columns: ChunkColumns, percent: float) -> Floats:
@@ -117,7 +168,7 @@ def segment_percentiles(columns: ChunkColumns, percent: float) -> Floats:
     return result
 
 
-def _sort_within(values: NDArray[np.int64], owner: NDArray[np.int64]) -> NDArray[np.int64]:
+def _sort_within(values: Ints, owner: Ints) -> Ints:
     if values.size == 0:
         return values
     span = int(values.max()) + 1
@@ -125,12 +176,22 @@ def _sort_within(values: NDArray[np.int64], owner: NDArray[np.int64]) -> NDArray
     if (int(owner[-1]) + 1) * span < 2**63:
         key = owner * span + values
         key.sort()
-        ordered: NDArray[np.int64] = key - owner * span
+        ordered: Ints = key - owner * span
         return ordered
     return values[np.lexsort((values, owner))]
 
 
-def _divide(span_ns: NDArray[np.int64], divisor: NDArray[np.int64]) -> Floats:
+def _steps(columns: ChunkColumns, quantity: Quantity) -> Ints:
+    """What a time of each request is divided by; 1 for a gap."""
+    if quantity == "p95-step-gap":
+        return np.ones(columns.requests, dtype=np.int64)
+    tokens = columns.output_tokens()
+    if quantity == "ntpot":
+        return tokens
+    return tokens - (columns.first_chunk_tokens() if quantity == "tpot.n-k1" else 1)
+
+
+def _divide(span_ns: Ints, divisor: Ints) -> Floats:
     values = np.full(divisor.size, np.nan)
     defined = divisor > 0
     values[defined] = span_ns[defined] / divisor[defined] / NS_PER_MS

@@ -7,17 +7,16 @@ the completed requests that were not part of the ramp; goodput from all complete
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 
-import numpy as np
-from numpy.typing import NDArray
-
 from analysis.acceptance import Acceptance, Tally, accepted, drafted_tokens, tally
 from analysis.answers import Answers, answers_of, together, why_untold
+from analysis.calibration import length_error_ns, relative_error, stamp_error_ns
 from analysis.definitions import DEFINITIONS, ChunkColumns, Summary, definition
-from analysis.goodput import QUANTITIES, Goodput, goodput_of, per_request
+from analysis.goodput import QUANTITIES, Compliance, Goodput, compliance, goodput_of
 from analysis.plan_order import place_of
 from analysis.reading import Boot, MeasuredWindow, Run
 from analysis.requests import RequestColumns
@@ -36,6 +35,8 @@ class WindowMetrics:
     Rates in tokens and requests per second of the window's wall time; latency summaries in the
     unit of their definition. `answers`: to its prompts; None where prompts or sampling make any two
     windows differ (`analysis.answers.why_untold`). `place`: of arm and window in their plan.
+    `length_error_ns`: by how much the window's length may err; inf where the run calibrated nothing
+    at this concurrency.
     """
 
     run_id: str
@@ -56,6 +57,12 @@ class WindowMetrics:
     goodput: tuple[Goodput, ...]
     answers: Answers | None
     place: tuple[int, int]
+    length_error_ns: float
+
+    @property
+    def rate_error(self) -> float:
+        """By how much a rate over the window errs at most, as a share of it."""
+        return relative_error(self.length_error_ns, self.wall_ns)
 
     def latency_of(self, id_: str) -> Summary:
         """The summary of one of LATENCY_IDS."""
@@ -85,15 +92,23 @@ def window_metrics(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowMetr
             f"window {measured.window.id} of boot {boot.started.boot} lasted {wall_ns} ns",
             "kit audit",
         )
-    drafted = drafted_tokens(run.started.plan.arm(planned.arm), ended.counters)
+    thresholds_ms = run.started.plan.thresholds_ms
+    concurrency = measured.window.load.concurrency
+    calibrated = [one for one in run.calibrations if one.concurrency == concurrency]
+    looked_at = _LookedAt(
+        wall_ns,
+        drafted_tokens(run.started.plan.arm(planned.arm), ended.counters),
+        # 0: what the prompts were answered with is not looked at.
+        0 if why_untold(measured.window) else measured.window.prompts.count,
+        thresholds_ms,
+        stamp_error_ns(calibrated) if calibrated else math.inf,
+    )
     latency = Summariser([definition(id_) for id_ in LATENCY_IDS])
-    # 0: what the prompts were answered with is not looked at.
-    prompts = 0 if why_untold(measured.window) else measured.window.prompts.count
     parts = []
     for requests in source.batches():
         steady = requests.for_latency
         latency.see(steady)
-        parts.append(_part(requests, steady.requests, wall_ns, drafted, prompts))
+        parts.append(_part(requests, steady.requests, looked_at))
     seconds = wall_ns / _NS_PER_S
     return WindowMetrics(
         run.run_id,
@@ -102,7 +117,7 @@ def window_metrics(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowMetr
         planned.block,
         planned.position,
         measured.window.id,
-        measured.window.load.concurrency,
+        concurrency,
         wall_ns,
         sum(part.requests for part in parts),
         sum(part.steady for part in parts),
@@ -115,20 +130,35 @@ def window_metrics(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowMetr
             result
             for index, quantity in enumerate(QUANTITIES)
             for result in goodput_of(
-                np.concatenate([part.objectives[index] for part in parts]),
+                reduce(Compliance.plus, [part.objectives[index] for part in parts]),
                 wall_ns,
                 quantity,
-                run.started.plan.thresholds_ms,
+                thresholds_ms,
             )
         ),
-        together(part.answers for part in parts) if prompts else None,
+        together(part.answers for part in parts) if looked_at.prompts else None,
         place_of(run.started.plan, planned.arm, measured.window.id),
+        length_error_ns(looked_at.error_ns, wall_ns, max(part.last_ns for part in parts)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _LookedAt:
+    """What of a window's requests is looked at. `error_ns`: that of a stamp."""
+
+    wall_ns: int
+    drafted: int
+    prompts: int
+    thresholds_ms: tuple[int, ...]
+    error_ns: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """What a batch of a window's requests adds; `objectives`: per request, one for a QUANTITY."""
+    """What a batch of a window's requests adds; `objectives`: one for each of QUANTITIES.
+
+    `last_ns`: the last stamp of the kernel's, since the window's start; 0 without one.
+    """
 
     requests: int
     steady: int
@@ -136,22 +166,31 @@ class _Part:
     done: int
     tokens: int
     tally: Tally
-    objectives: tuple[NDArray[np.float64], ...]
+    objectives: tuple[Compliance, ...]
     answers: Answers
+    last_ns: int
 
 
-def _part(requests: RequestColumns, steady: int, wall_ns: int, drafted: int, prompts: int) -> _Part:
+def _part(requests: RequestColumns, steady: int, at: _LookedAt) -> _Part:
     done = requests.for_goodput
     return _Part(
         len(requests),
         steady,
         int((requests.completed & requests.ramp).sum()),
         done.requests,
-        received_tokens(requests, wall_ns),
-        tally(requests, drafted),
-        tuple(per_request(done, quantity) for quantity in QUANTITIES),
-        answers_of(requests, prompts) if prompts else Answers(),
+        received_tokens(requests, at.wall_ns),
+        tally(requests, at.drafted),
+        tuple(compliance(done, one, at.thresholds_ms, at.error_ns) for one in QUANTITIES),
+        answers_of(requests, at.prompts) if at.prompts else Answers(),
+        _last_ns(requests),
     )
+
+
+def _last_ns(requests: RequestColumns) -> int:
+    """A request that did not complete ended by the client's clock, or by nothing that came."""
+    done = requests.completed
+    ends = requests.scalars["sent_ns"][done] + requests.scalars["end_ns"][done]
+    return max(int(ends.max(initial=0)), int(requests.chunks.chunk_ns.max(initial=0)))
 
 
 def received_tokens(requests: RequestColumns, wall_ns: int) -> int:

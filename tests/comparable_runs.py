@@ -1,7 +1,8 @@
 """Sealed runs of hosts, GPUs, spreads and shares that a test names, through tests/sealed_run.py.
 
 Invariant: rates follow from the length of each window, which is the only thing changed of it: base
-length times the factor asked for, so that a ratio of rates is a ratio of factors.
+length times the factor asked for, so that a ratio of rates is a ratio of factors. The response that
+ends last ends so much later, its tokens do not.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any
 from analysis.claiming.reading import StudyRun, read_study_run
 from records import schema
 from records.load import Load
+from records.measurement import Request
 from records.plan import Arm, Plan, PlannedBoot, boot_order
-from tests.sealed_run import Shape, make_run, small_plan
+from tests.sealed_run import MS, Shape, make_run, small_plan
 
 # Factor of a window's length, at least 1, by planned boot; of one block more than of another.
 Lengths = Callable[[PlannedBoot], float]
@@ -81,6 +83,7 @@ class Made:
 def made_run(directory: Path, plan: Plan, made: Made) -> StudyRun:
     """Make and read one such run; `directory`'s name is its id."""
     planned = {boot.id: boot for boot in boot_order(plan)}
+    counts = {window.id: window.load.requests for window in plan.windows}
     arms = {boot.id: boot.arm for boot in planned.values()}
 
     def known(boot: str) -> PlannedBoot | None:
@@ -92,6 +95,8 @@ def made_run(directory: Path, plan: Plan, made: Made) -> StudyRun:
             outcome = made.outcomes.get(boot.id, "")
             if (made.blocks and boot.block not in made.blocks) or outcome == "missing":
                 return None
+            if isinstance(event, schema.WindowRequests):
+                return _lasting(event, counts[event.window] - 1, made.lengths(boot))
             event = _of_boot(event, boot, arms[boot.id], outcome, made)
         if isinstance(event, schema.RunStarted):
             return replace(event, blocks=made.blocks)
@@ -105,6 +110,17 @@ def made_run(directory: Path, plan: Plan, made: Made) -> StudyRun:
         return event
 
     return read_study_run(make_run(directory, plan, replace(made.shape, edit=edit)))
+
+
+def _lasting(event: schema.WindowRequests, last: int, length: float) -> schema.WindowRequests:
+    """The window of tests/sealed_run.py is a millisecond longer than its last request's end."""
+
+    def one(request: Request) -> Request:
+        wall_ns = request.sent_ns + request.end_ns + MS
+        later = round(wall_ns * length) - wall_ns if request.index == last else 0
+        return replace(request, end_ns=request.end_ns + later)
+
+    return replace(event, requests=tuple(map(one, event.requests)))
 
 
 def _of_boot(event: Any, boot: PlannedBoot, arm: str, outcome: str, made: Made) -> Any:

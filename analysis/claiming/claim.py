@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from analysis.claiming.reading import Comparison, Lead, Line, Reading, WindowUse
+from analysis.claiming.leading import Lead, Verge
+from analysis.claiming.reading import Comparison, Line, Reading, WindowUse
 from analysis.table import number
 from records.errors import ClaimError
 
@@ -55,7 +56,8 @@ class Value:
 
     `measured`: windows whose requests or counters entered the value. `lines`: the journal lines
     read, by run. `comparisons`: which arms were held against each other, in which factor.
-    `ranked`: arms put in order without a cause being named; `leads`: what the first is ahead by.
+    `ranked`: arms put in order without a cause being named; `leads`: who is said to be ahead of
+    whom; `verges`: requests on which alone it turns whether an objective is met.
     """
 
     claim: Claim
@@ -67,6 +69,7 @@ class Value:
     comparisons: tuple[Comparison, ...]
     ranked: tuple[str, ...]
     leads: tuple[Lead, ...] = ()
+    verges: tuple[Verge, ...] = ()
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -88,6 +91,7 @@ def evaluate(claim: Claim, reading: Reading) -> Value:
         reading.comparisons,
         reading.ranked,
         reading.led,
+        reading.on_verge,
     )
 
 

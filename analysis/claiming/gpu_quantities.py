@@ -1,4 +1,4 @@
-"""The functions of claims on kernels, rankings by objective, warm-up and clients.
+"""The functions of claims on kernels, spreads, warm-up and clients.
 
 Invariant: as in `quantities`: one value a boot, deterministic, units in the names. What is held
 against each other as cause and effect goes through `Reading.compare`, which the audit refuses where
@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from analysis.claiming.leading import output_lead
 from analysis.claiming.quantities import Measure, throughput
 from analysis.claiming.reading import Reading
 from analysis.metrics import WindowMetrics
@@ -44,8 +45,17 @@ def uncontrolled_ratio(
     two arms, from which no cause may be read.
     """
     found = reading.rank((first, second), window)
-    one, two = (statistics.fmean(map(measure, found[arm])) for arm in (first, second))
-    return one / two
+    if measure is throughput:
+        reading.leads(output_lead(first, found[first], second, found[second]))
+    return _over(measure, found[first], found[second])
+
+
+def left_over_ratio(
+    measure: Measure, first: str, second: str, window: str, reading: Reading
+) -> float:
+    """As `uncontrolled_ratio`, where it is not said that the two differ: it may be 1."""
+    found = reading.rank((first, second), window)
+    return _over(measure, found[first], found[second])
 
 
 def uncontrolled_bound(
@@ -64,32 +74,6 @@ def spread_ratio(measure: Measure, first: str, second: str, window: str, reading
     if two == 0:
         raise ClaimError(f"arm {second}, window {window}: its boots do not differ")
     return one / two
-
-
-def most_goodput(
-    quantity: str, threshold_ms: int, arms: Sequence[str], window: str, reading: Reading
-) -> str:
-    """The arm with the most goodput, mean over boots; "none" where no arm meets the objective."""
-    found = reading.rank(arms, window)
-    rates = {arm: _goodput(found[arm], quantity, threshold_ms) for arm in sorted(found)}
-    best = max(rates, key=lambda arm: rates[arm])
-    return best if rates[best] > 0 else "none"
-
-
-def thresholds_lost(
-    quantity: str, thresholds_ms: Sequence[int], arms: Sequence[str], window: str, reading: Reading
-) -> int:
-    """At how many of the thresholds the arm with the highest throughput has not the most goodput.
-
-    Thresholds that no arm meets at all are not counted: there the objective ranks nothing.
-    """
-    found = reading.rank(arms, window)
-    fastest = max(sorted(found), key=lambda arm: statistics.fmean(map(throughput, found[arm])))
-    lost = 0
-    for threshold_ms in thresholds_ms:
-        rates = {arm: _goodput(found[arm], quantity, threshold_ms) for arm in found}
-        lost += max(rates.values()) > rates[fastest]
-    return lost
 
 
 def kernels_compiled(which: str, arm: str, reading: Reading) -> int:
@@ -146,16 +130,8 @@ def _over_server(
     return found
 
 
-def _goodput(windows: Sequence[WindowMetrics], quantity: str, threshold_ms: int) -> float:
-    rates = [
-        one.per_second
-        for window in windows
-        for one in window.goodput
-        if (one.quantity, one.threshold_ms) == (quantity, threshold_ms)
-    ]
-    if len(rates) != len(windows):
-        raise ClaimError(f"the plan names no threshold of {threshold_ms} ms for {quantity}")
-    return statistics.fmean(rates)
+def _over(measure: Measure, one: Sequence[WindowMetrics], two: Sequence[WindowMetrics]) -> float:
+    return statistics.fmean(map(measure, one)) / statistics.fmean(map(measure, two))
 
 
 def _bound(end: str, one: list[float], two: list[float]) -> float:

@@ -7,13 +7,15 @@ deterministic; units stand in the names.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
 from analysis.answers import Agreement, Answers, agreement, together
 from analysis.claiming.claim import Claim, Result
-from analysis.claiming.reading import Lead, Reading
+from analysis.claiming.leading import Verge, output_lead
+from analysis.claiming.reading import Reading
+from analysis.goodput import Goodput
 from analysis.metrics import WindowMetrics
 from analysis.statistics.dispersion import cv_interval
 from records.errors import ClaimError
@@ -107,13 +109,31 @@ def other_answers(first: str, second: str, window: str, reading: Reading) -> int
     return _agreement(first, second, window, reading).other
 
 
+def objective(window: WindowMetrics, quantity: str, threshold_ms: int) -> Goodput:
+    """What one of the plan's objectives gives over a window. ClaimError: the plan has none such."""
+    for one in window.goodput:
+        if (one.quantity, one.threshold_ms) == (quantity, threshold_ms):
+            return one
+    raise ClaimError(f"the plan names no threshold of {threshold_ms} ms for {quantity}")
+
+
 def compliant_percent(
     quantity: str, threshold_ms: int, arm: str, window: str, reading: Reading
 ) -> float:
     """Share of completed requests, over all boots, that meet the objective."""
     windows = reading.windows(arm, window)
-    met = sum(_goodput(w, quantity, threshold_ms)[0] for w in windows)
-    return 100 * met / sum(_goodput(w, quantity, threshold_ms)[2] for w in windows)
+    found = [objective(one, quantity, threshold_ms) for one in windows]
+    met, requests = sum(one.met for one in found), sum(one.requests for one in found)
+    # A share that is some of the requests says no more than what it prints; none and all do.
+    undecided = {
+        0: ("none", sum(one.possibly for one in found)),
+        requests: ("all", met - sum(one.surely for one in found)),
+    }
+    said, turning = undecided.get(met, ("", 0))
+    if turning:
+        words = f"{quantity} of at most {threshold_ms} ms"
+        reading.verges(Verge(arm, window, words, said, turning))
+    return 100 * met / requests
 
 
 def ratio(
@@ -121,6 +141,10 @@ def ratio(
 ) -> float:
     """Mean over boots of the first arm over that of the second."""
     one, two = reading.compare(first, second, factor, window)
+    if measure is throughput:
+        reading.leads(output_lead(first, one, second, two))
+    if measure is acceptance_length:
+        reading.of_acceptance()
     return statistics.fmean(map(measure, one)) / statistics.fmean(map(measure, two))
 
 
@@ -133,31 +157,6 @@ def p95_difference_ms(
     found = statistics.median(map(measure, one)) - statistics.median(map(measure, two))
     reading.effect_ms(abs(found), quantity)
     return found
-
-
-def fastest(arms: Sequence[str], window: str, reading: Reading) -> str:
-    """The arm with the greatest mean throughput over boots; the first by name of equal ones."""
-    found = reading.rank(arms, window)
-    means = {arm: statistics.fmean(map(throughput, windows)) for arm, windows in found.items()}
-    return _first(sorted(means, key=lambda arm: (-means[arm], arm)), means, found, "", reading)
-
-
-def least_p95(quantity: str, arms: Sequence[str], window: str, reading: Reading) -> str:
-    """The arm with the least median p95 over boots; the first by name of equal ones."""
-    found, measure = reading.rank(arms, window), partial(p95_ms, quantity)
-    medians = {arm: statistics.median(map(measure, windows)) for arm, windows in found.items()}
-    order = sorted(medians, key=lambda arm: (medians[arm], arm))
-    return _first(order, medians, found, quantity, reading)
-
-
-def goodput_of_fastest(
-    quantity: str, thresholds_ms: Sequence[int], arms: Sequence[str], window: str, reading: Reading
-) -> float:
-    """The most goodput, over the thresholds, of the arm with the highest throughput, req/s."""
-    found = reading.rank(arms, window)
-    windows = found[_best(throughput, found)]
-    rates = [[_goodput(w, quantity, t)[1] for w in windows] for t in thresholds_ms]
-    return max(map(statistics.fmean, rates))
 
 
 def boots_counted(outcome: str, arm: str, reading: Reading) -> int:
@@ -205,28 +204,6 @@ def chosen_apart(arm: str, reading: Reading) -> str:
     return "yes" if draft != target else "no"
 
 
-def _first(
-    order: Sequence[str],
-    values: Mapping[str, float],
-    found: Mapping[str, Sequence[WindowMetrics]],
-    latency: str,
-    reading: Reading,
-) -> str:
-    """The first in order; what it leads the second by is noted."""
-    first = found[order[0]][0]
-    for second in order[1:2]:
-        parted = (values[order[0]], values[second])
-        wall_ns = min(one.wall_ns for arm in (order[0], second) for one in found[arm])
-        reading.leads(
-            Lead(order[0], second, first.window, first.concurrency, latency, parted, wall_ns)
-        )
-    return order[0]
-
-
-def _best(measure: Measure, found: dict[str, tuple[WindowMetrics, ...]]) -> str:
-    return max(sorted(found), key=lambda arm: statistics.fmean(map(measure, found[arm])))
-
-
 def _agreement(first: str, second: str, window: str, reading: Reading) -> Agreement:
     # Set side by side, whatever else the arms differ in: no cause is read from it.
     found = reading.rank((first, second), window)
@@ -252,11 +229,3 @@ def _several(
     if len(values) < least:  # as in the tables
         raise ClaimError(f"arm {arm}, window {window}: two boots give no interval of a spread")
     return values
-
-
-def _goodput(window: WindowMetrics, quantity: str, threshold_ms: int) -> tuple[int, float, int]:
-    """Requests that met the objective, per second, and out of how many."""
-    for one in window.goodput:
-        if (one.quantity, one.threshold_ms) == (quantity, threshold_ms):
-            return one.met, one.per_second, one.requests
-    raise ClaimError(f"the plan names no threshold of {threshold_ms} ms for {quantity}")

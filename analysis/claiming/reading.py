@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from analysis.claiming.leading import Lead, Verge
 from analysis.claiming.line_index import LineIndex, index_lines
 from analysis.metrics import WindowMetrics, peer_metrics, run_metrics
 from analysis.reading import Run, read_run
@@ -53,6 +54,7 @@ class Comparison:
 
     `effect_ms`: the difference claimed, where it is one of times; None for rates and counts.
     `latency`: the quantity that it is of (analysis.metrics.LATENCY_IDS), in ms or ms/token.
+    `acceptance`: it is one of acceptance lengths.
     """
 
     first: str
@@ -62,23 +64,7 @@ class Comparison:
     concurrency: int
     effect_ms: float | None
     latency: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Lead:
-    """The first two of arms put in order over one window: who is first rests on what parts them.
-
-    `latency`: the quantity, in ms or ms/token; "" for output throughput, tok/s. `values`: of the
-    two. `wall_ns`: the shortest of their windows.
-    """
-
-    first: str
-    second: str
-    window: str
-    concurrency: int
-    latency: str
-    values: tuple[float, float]
-    wall_ns: int
+    acceptance: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +181,7 @@ class Reading:
         self._comparisons: list[Comparison] = []
         self._ranked: set[str] = set()
         self._leads: list[Lead] = []
+        self._verges: list[Verge] = []
 
     def windows(self, arm: str, window: str) -> tuple[WindowMetrics, ...]:
         """The usable windows of one arm, one a boot, in order of run and boot."""
@@ -254,7 +241,8 @@ class Reading:
     ) -> tuple[tuple[WindowMetrics, ...], tuple[WindowMetrics, ...]]:
         """The windows of two arms that are to differ in `factor` alone; the audit holds them to it.
 
-        Follow it by `effect_ms` where the difference claimed is one of times.
+        Follow it by `effect_ms` where the difference claimed is one of times, by `leads` where one
+        is ahead in a rate, by `of_acceptance` where it is acceptance that is compared.
         """
         one, two = self.windows(first, window), self.windows(second, window)
         self._comparisons.append(
@@ -269,15 +257,23 @@ class Reading:
     def rank(self, arms: Iterable[str], window: str) -> dict[str, tuple[WindowMetrics, ...]]:
         """The windows of several arms, to be put in order; no cause may be read from that.
 
-        Follow it by `leads` where the claim is who is first.
+        Follow it by `leads` where it is claimed who is first.
         """
         found = {arm: self.windows(arm, window) for arm in arms}
         self._ranked.update(found)
         return found
 
+    def of_acceptance(self) -> None:
+        """Note that the last comparison is one of acceptance lengths."""
+        self._comparisons[-1] = replace(self._comparisons[-1], acceptance=True)
+
     def leads(self, lead: Lead) -> None:
-        """Note what the first of a ranking leads by."""
+        """Note that one arm is said to be ahead of another, and what parts them."""
         self._leads.append(lead)
+
+    def verges(self, verge: Verge) -> None:
+        """Note requests on which alone it turns whether an objective is met."""
+        self._verges.append(verge)
 
     def boots(self, arm: str = "") -> tuple[BootRecord, ...]:
         """Every attempt at a planned boot, whatever became of it; of one arm, or of all."""
@@ -338,8 +334,13 @@ class Reading:
 
     @property
     def led(self) -> tuple[Lead, ...]:
-        """What the first of each ranking leads by, so far."""
+        """Which arms were said to be ahead of which so far."""
         return tuple(self._leads)
+
+    @property
+    def on_verge(self) -> tuple[Verge, ...]:
+        """The requests noted so far on which alone something turns."""
+        return tuple(self._verges)
 
     def _note(self, run: StudyRun, seqs: Iterable[int]) -> None:
         self._lines.update(Line(run.run_id, seq) for seq in seqs)

@@ -8,8 +8,17 @@ TPOT(n-1) errs by E / (n - 1), TPOT(n-k1) by E / (n - k1), NTPOT by E / n. The b
 the request with the fewest tokens, n, which the window's plan gives (max_tokens where the end of
 a text is ignored, else min_tokens; a completed request that stays below voids the window), and with
 the largest first chunk, k1: what is drafted a step, and one. A percentile over requests and a
-median over boots err by no more than what they are taken of. A rate over a window errs by E over
-its length.
+median over boots err by no more than what they are taken of.
+
+A rate errs by what the length of its window does, and a count of requests that meet an objective by
+those of them that lie too near to the threshold; both are taken from the records themselves
+(analysis/claiming/leading.py). A claim that one arm is ahead of another in such a rate, be it as a
+ratio or as an order, stands where the least that the first may have is above the most that the
+other may. A claim that none, any or all requests meet an objective stands where no single request
+too near to the threshold could make it another. So `thresholds_lost` rests on who is fastest and,
+at each threshold, on who has more; `goodput_of_fastest` on who is fastest and on whether any
+request of it meets the objective at all. A mean, a spread or a share by itself claims no difference
+and is held to nothing here, nor is the end of an interval.
 """
 
 from __future__ import annotations
@@ -23,11 +32,10 @@ from dataclasses import dataclass
 from analysis.calibration import (
     effect_is_resolved,
     quantity_error_ns,
-    relative_error,
     stamp_error_ns,
 )
 from analysis.claiming.claim import Value
-from analysis.claiming.reading import Lead, StudyRun
+from analysis.claiming.reading import StudyRun
 from analysis.definitions import definition
 from records.plan import Arm, Plan
 
@@ -36,32 +44,32 @@ _NS_PER_MS = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A difference of two arms, and the error of each: inf where nothing was calibrated."""
+    """What a value says and its stamps do not: `got` is what there is, `want` what would do."""
 
-    first: str
-    second: str
-    difference: float
-    errors: tuple[float, float]
-    unit: str
+    got: str
+    want: str
 
 
 def unresolved(value: Value, runs: Sequence[StudyRun]) -> Iterator[Unresolved]:
-    """The differences of times that a value claims, and the leads that its rankings rest on, where
-    they are not above the errors of both sides.
+    """The differences, leads and counts that a value rests on where the error of the client's
+    stamps alone could make them otherwise.
     """
     for made in value.comparisons:
         if made.effect_ms is not None:
-            errors = _latency_errors(
-                made.latency, (made.first, made.second), made.window, made.concurrency, runs
-            )
-            yield from _told(made.first, made.second, made.effect_ms, errors, made.latency)
+            arms, unit = (made.first, made.second), definition(made.latency).unit
+            errors = _latency_errors(made.latency, arms, made.window, made.concurrency, runs)
+            yield from _told(arms, made.effect_ms, errors, unit)
     for lead in value.leads:
-        yield from _told(
-            lead.first,
-            lead.second,
-            abs(lead.values[0] - lead.values[1]),
-            _lead_errors(lead, runs),
-            lead.latency,
+        arms = (lead.first, lead.second)
+        errors = lead.errors or _latency_errors(
+            lead.latency, arms, lead.window, lead.concurrency, runs
+        )
+        yield from _told(arms, abs(lead.values[0] - lead.values[1]), errors, lead.unit)
+    for verge in value.verges:
+        yield Unresolved(
+            f"arm {verge.arm}, window {verge.window}, {verge.objective}: {verge.said}, by "
+            f"{verge.undecided} nearer to the threshold than the client's error",
+            "what no request so near to it makes otherwise",
         )
 
 
@@ -85,19 +93,15 @@ def least_tokens(plan: Plan, window: str) -> int:
 
 
 def _told(
-    first: str, second: str, difference: float, errors: tuple[float, float], latency: str
+    arms: tuple[str, str], difference: float, errors: tuple[float, float], unit: str
 ) -> Iterator[Unresolved]:
     if not effect_is_resolved(difference, *errors):
-        unit = definition(latency).unit if latency else "tok/s"
-        yield Unresolved(first, second, difference, errors, unit)
-
-
-def _lead_errors(lead: Lead, runs: Sequence[StudyRun]) -> tuple[float, float]:
-    arms = (lead.first, lead.second)
-    if lead.latency:
-        return _latency_errors(lead.latency, arms, lead.window, lead.concurrency, runs)
-    share = relative_error(_stamp_error_ns(lead.concurrency, runs), lead.wall_ns)
-    return (share * lead.values[0], share * lead.values[1])
+        known = math.isfinite(sum(errors))
+        both = f"{errors[0]:.4f} and {errors[1]:.4f} {unit}" if known else "unknown"
+        yield Unresolved(
+            f"{difference:.4f} {unit} between {arms[0]} and {arms[1]}",
+            f"more than the errors of both: {both}",
+        )
 
 
 def _latency_errors(

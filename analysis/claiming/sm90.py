@@ -13,6 +13,7 @@ from functools import partial
 
 from analysis.claiming import gpu_quantities as g
 from analysis.claiming import quantities as q
+from analysis.claiming import rankings as r
 from analysis.claiming.claim import Claim, Function
 from analysis.goodput import QUANTITIES
 
@@ -91,7 +92,7 @@ def _decomposition(prefix: str, study: str) -> Iterator[Claim]:
         f"{prefix}.kv.rest",
         "throughput ratio of two arms that come to one configuration: what the parts leave over",
         study,
-        partial(g.uncontrolled_ratio, *same),
+        partial(g.left_over_ratio, *same),
         partial(g.uncontrolled_bound, "low", *same),
         partial(g.uncontrolled_bound, "high", *same),
     )
@@ -116,7 +117,7 @@ def _inversion(prefix: str, study: str, arms: tuple[str, ...]) -> Iterator[Claim
             f"of the thresholds from 20 to 75 ms on {quantity}, those at which the arm with the "
             "highest throughput at concurrency 64 has not the most goodput",
             study,
-            partial(g.thresholds_lost, quantity, _THRESHOLDS_MS, arms, _AT),
+            partial(r.thresholds_lost, quantity, _THRESHOLDS_MS, arms, _AT),
             "",
             0,
         )
@@ -125,7 +126,7 @@ def _inversion(prefix: str, study: str, arms: tuple[str, ...]) -> Iterator[Claim
             f"{prefix}.most-goodput.{quantity}.25ms",
             f"arm with the most goodput at concurrency 64, {quantity} of at most 25 ms",
             study,
-            partial(g.most_goodput, quantity, 25, arms, _AT),
+            partial(r.most_goodput, quantity, 25, arms, _AT),
             "",
             0,
         )
@@ -134,7 +135,7 @@ def _inversion(prefix: str, study: str, arms: tuple[str, ...]) -> Iterator[Claim
         "the most goodput of the arm with the highest throughput at concurrency 64, objective on "
         "the p95 of step gaps, thresholds from 20 to 75 ms",
         study,
-        partial(q.goodput_of_fastest, "p95-step-gap", _THRESHOLDS_MS, arms, _AT),
+        partial(r.goodput_of_fastest, "p95-step-gap", _THRESHOLDS_MS, arms, _AT),
         "req/s",
         3,
     )

@@ -16,7 +16,7 @@ from analysis.claiming.reading import Reading, StudyRun
 from analysis.comparing.decision_rule import Decided, log_ratio
 from analysis.comparing.decisions import apart, unlike
 from analysis.comparing.family import Pending, settle
-from analysis.comparing.quantity import Quantity, client_error, quantities_of
+from analysis.comparing.quantity import Quantity, client_error, quantities_of, turning
 from analysis.comparing.sides import ByHost, Difference, log_difference
 from analysis.comparing.soundness import unsound
 from analysis.comparing.verdict import Interval, Outcome, Verdict
@@ -228,7 +228,8 @@ class _Pair:
         if not one or not two:
             return Pending(replace(shown, reason="undefined in the windows of one side"))
         if min(*one, *two) <= 0:
-            return Pending(_zeros(shown, one, two))
+            near = sum(turning(quantity, windows) for windows in found)
+            return Pending(_near(shown, near) if near else _zeros(shown, one, two))
         try:
             errors = [
                 client_error(quantity, fmean(values), windows, side.study.runs)
@@ -302,6 +303,12 @@ def _zeros(shown: Verdict, one: Sequence[float], two: Sequence[float]) -> Verdic
     else:
         why = "0 in some boots, which have no ratio"
     return replace(shown, outcome=outcome, reason=why, test="0 in every boot", value=None)
+
+
+def _near(shown: Verdict, requests: int) -> Verdict:
+    """No ratio, and no 0 either."""
+    why = f"whether any meets the objective turns on requests within the client's error: {requests}"
+    return replace(shown, reason=why, value=None)
 
 
 def _too_few_alike(unit: str) -> str:

@@ -16,6 +16,7 @@ from scipy import stats
 from analysis.claiming.reading import Reading
 from analysis.comparing.decisions import decision
 from analysis.comparing.verdict import Outcome
+from analysis.goodput import Goodput
 from analysis.metrics import WindowMetrics
 from analysis.published import Published
 from analysis.statistics.equivalence import log_ratio_errors
@@ -78,7 +79,8 @@ def none_meets(published: Published, arms: Sequence[str], window: str, reading: 
     """Whether no request of the fastest arm meets the objective where some of another arm do.
 
     An arm whose throughput cannot be told from that of the fastest (one-sided Welch test of the log
-    ratio at 0.05) might be the fastest: then all of them must come out alike.
+    ratio at 0.05) might be the fastest: then all of them must come out alike. A request that lies
+    nearer to the threshold than the client's stamps are exact decides nothing.
     """
     quantity = published.quantity.removeprefix("goodput.")
     first, last = published.thresholds_ms
@@ -90,14 +92,18 @@ def none_meets(published: Published, arms: Sequence[str], window: str, reading: 
         arm: [_met(window, quantity, first, last) for window in windows]
         for arm, windows in found.items()
     }
-    rate = fmean(per_second for _, per_second in met[fastest])
+    rate = fmean(one.per_second for one in met[fastest])
     shown = f"{rate:.3f} req/s at {last} ms, arm {fastest}"
     if boots < _LEAST_BOOTS:
         return Found("inconclusive", shown, "an arm with one boot repeats nothing", boots, rate)
     tied = [arm for arm in found if not _slower(throughputs[arm], throughputs[fastest])]
-    outcomes = {(count == 0) for arm in tied for count, _ in met[arm]}
-    others = [count for arm in found if arm not in tied for count, _ in met[arm]]
+    near = sum(one.possibly for arm in tied for one in met[arm] if not one.surely)
+    outcomes = {(one.surely == 0) for arm in tied for one in met[arm]}
+    others = [one.surely for arm in found if arm not in tied for one in met[arm]]
     might = f"{fastest} is the fastest" if len(tied) == 1 else f"any of {', '.join(tied)} may be"
+    if near:
+        why = f"{might}, and in a boot no request but {near} within the client's error may meet it"
+        return Found("inconclusive", shown, why, boots, rate)
     if outcomes == {False}:
         why = f"{might}, and requests of it meet the objective in every boot"
         return Found("contradicted", shown, why, boots, rate)
@@ -111,15 +117,14 @@ def none_meets(published: Published, arms: Sequence[str], window: str, reading: 
     return Found("reproduced", shown, why, boots, rate)
 
 
-def _met(window: WindowMetrics, quantity: str, first: int, last: int) -> tuple[int, float]:
-    """Requests that meet the largest threshold, and per second; it is the easiest to meet."""
+def _met(window: WindowMetrics, quantity: str, first: int, last: int) -> Goodput:
+    """At the largest threshold, which is the easiest to meet."""
     thresholds = {
         round(one.threshold_ms): one for one in window.goodput if one.quantity == quantity
     }
     if first not in thresholds or last not in thresholds:
         raise ClaimError(f"the plan names no thresholds of {first} and {last} ms for {quantity}")
-    easiest = thresholds[last]
-    return easiest.met, easiest.per_second
+    return thresholds[last]
 
 
 def _slower(one: np.ndarray, fastest: np.ndarray) -> bool:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from analysis.calibration import relative_error, stamp_error_ns
+from analysis.calibration import stamp_error_ns
+from analysis.claiming.leading import goodput_rate, output_rate
 from analysis.claiming.reading import StudyRun
 from analysis.claiming.resolution import latency_error_ns
+from analysis.goodput import Goodput
 from analysis.metrics import WindowMetrics
 from records.plan import Plan
 
@@ -31,12 +33,15 @@ _OBJECTIVES = ("p95-step-gap", "tpot.n-1")
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """`latency`: the id of a latency quantity, "" for rates and lengths."""
+    """`latency`: the id of a latency quantity, "" for rates and lengths. `objective`: of goodput,
+    quantity and threshold in ms.
+    """
 
     id: str
     unit: str
     of: Callable[[WindowMetrics], float | None]
     latency: str = ""
+    objective: tuple[str, int] | None = None
 
 
 def quantities_of(plan: Plan, threshold_ms: int | None = None) -> tuple[Quantity, ...]:
@@ -55,7 +60,9 @@ def quantities_of(plan: Plan, threshold_ms: int | None = None) -> tuple[Quantity
             for id_, point, unit in _LATENCIES
         ],
         *[
-            Quantity(f"goodput.{name}.{at}ms", "req/s", partial(_goodput, name, at))
+            Quantity(
+                f"goodput.{name}.{at}ms", "req/s", partial(_goodput, name, at), objective=(name, at)
+            )
             for name in _OBJECTIVES
         ],
     )
@@ -68,17 +75,30 @@ def client_error(
 
     CalibrationError where no run has a calibration at the concurrency of the windows.
     """
-    if not quantity.latency and quantity.id != "throughput":
+    if quantity.id == "acceptance":
         return 0.0
     concurrency = windows[0].concurrency
     error_ns = stamp_error_ns(
         [c for run in runs for c in run.calibrations if c.concurrency == concurrency]
     )
-    if quantity.id == "throughput":
-        return relative_error(error_ns, min(window.wall_ns for window in windows))
-    window = windows[0]
-    error = latency_error_ns(quantity.latency, error_ns, window.arm, window.window, runs)
-    return error / _NS_PER_MS / value
+    if quantity.latency:
+        window = windows[0]
+        error = latency_error_ns(quantity.latency, error_ns, window.arm, window.window, runs)
+        return error / _NS_PER_MS / value
+    rate = (
+        goodput_rate(windows, _objectives(quantity.objective, windows))
+        if quantity.objective
+        else output_rate(windows)
+    )
+    return max(rate.value - rate.low, rate.high - rate.value) / value
+
+
+def turning(quantity: Quantity, windows: Sequence[WindowMetrics]) -> int:
+    """Requests on which alone it turns, in some window, whether any meets the objective."""
+    if quantity.objective is None:
+        return 0
+    found = _objectives(quantity.objective, windows)
+    return sum(one.possibly for one in found if not one.surely)
 
 
 def _percentile(id_: str, point: str, window: WindowMetrics) -> float | None:
@@ -87,7 +107,15 @@ def _percentile(id_: str, point: str, window: WindowMetrics) -> float | None:
 
 
 def _goodput(name: str, threshold_ms: int, window: WindowMetrics) -> float | None:
-    for one in window.goodput:
-        if (one.quantity, round(one.threshold_ms)) == (name, threshold_ms):
-            return one.per_second
-    return None
+    """None where the plan has no such threshold."""
+    found = _objectives((name, threshold_ms), [window])
+    return found[0].per_second if found else None
+
+
+def _objectives(objective: tuple[str, int], windows: Sequence[WindowMetrics]) -> list[Goodput]:
+    return [
+        one
+        for window in windows
+        for one in window.goodput
+        if (one.quantity, round(one.threshold_ms)) == objective
+    ]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from analysis.calibration import (
     effect_is_resolved,
+    length_error_ns,
     quantity_error_ns,
     ratio_is_resolved,
     relative_error,
@@ -60,6 +61,11 @@ def test_every_latency_quantity_has_an_error_and_no_other() -> None:
 def test_an_effect_must_exceed_the_errors_of_both_sides() -> None:
     assert effect_is_resolved(-43_000, 21_000, 21_000)
     assert not effect_is_resolved(42_000, 21_000, 21_000)
+
+
+def test_a_window_ends_with_its_last_stamp_not_when_the_client_has_noticed() -> None:
+    assert length_error_ns(21_000, 1_000_000_000, 999_300_000) == 721_000
+    assert length_error_ns(21_000, 1_000_000_000, 1_000_000_500) == 21_000
 
 
 def test_a_ratio_near_one_is_not_resolved() -> None:

@@ -267,6 +267,16 @@ def test_rates_of_nothing_have_no_ratio(make: Maker) -> None:
     apart = by_id(make("c", shape=slow), make("d", shape=fast), rule)[goodput]
     assert apart.outcome == "contradicted"
 
+    def near(window: WindowMetrics) -> WindowMetrics:
+        found = tuple(replace(one, possibly=one.met + 1) for one in window.goodput)
+        return replace(window, goodput=found)
+
+    doubtful = make("e", shape=slow)
+    doubtful = replace(doubtful, metrics=tuple(map(near, doubtful.metrics)))
+    in_doubt = by_id(doubtful, make("f", shape=fast), rule)[goodput]
+    assert in_doubt.outcome == "inconclusive"
+    assert "within the client's error" in in_doubt.reason
+
 
 @pytest.mark.parametrize(("blocks", "outcome"), [(1, False), (2, False), (3, True)])
 def test_boots_that_are_all_alike_decide_from_three_a_side_on(

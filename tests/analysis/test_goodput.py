@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.definitions import ChunkColumns
-from analysis.goodput import QUANTITIES, goodput, goodput_row, segment_percentiles
+from analysis.goodput import (
+    QUANTITIES,
+    compliance,
+    goodput,
+    goodput_of,
+    goodput_row,
+    segment_percentiles,
+)
 from records.errors import FormatError
 
 CAPTURE = (
@@ -19,6 +28,7 @@ CAPTURE = (
 )
 MS = 1_000_000
 SECOND = 1_000_000_000
+THRESHOLDS = [20.0, 25.0, 30.0, 50.0]
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +83,56 @@ def test_a_row_of_thresholds_never_decreases(capture: ChunkColumns) -> None:
     for quantity in QUANTITIES:
         row = goodput_row(capture, SECOND, quantity, [20.0, 30.0, 50.0, 75.0])
         assert [g.met for g in row] == sorted(g.met for g in row)
+
+
+@given(st.lists(st.floats(0, 1), min_size=200, max_size=200), st.integers(0, 3 * MS))
+def test_whatever_stamps_are_late_by_the_count_lies_between(
+    capture: ChunkColumns, late: list[float], error_ns: int
+) -> None:
+    """A stamp is late by 0 to E: take any lateness away, and as many as `surely` and no more than
+    `possibly` meet the objective. `late`: shares of E, over and over.
+    """
+    lateness = (np.resize(late, capture.chunk_ns.size) * error_ns).astype(np.int64)
+    truth = replace(capture, chunk_ns=_rising(capture, capture.chunk_ns - lateness))
+    for quantity in QUANTITIES:
+        found = compliance(capture, quantity, THRESHOLDS, error_ns)
+        really = compliance(truth, quantity, THRESHOLDS).met
+        assert (found.surely <= really).all(), quantity
+        assert (really <= found.possibly).all(), quantity
+
+
+def _rising(columns: ChunkColumns, chunk_ns: np.ndarray) -> np.ndarray:
+    """A later chunk is never received before an earlier one of its request."""
+    parts = np.split(chunk_ns, columns.request_offsets[1:-1])
+    return np.concatenate([np.maximum.accumulate(part) for part in parts])
+
+
+def test_an_unknown_error_leaves_every_defined_request_in_doubt(capture: ChunkColumns) -> None:
+    found = compliance(capture, "tpot.n-1", [25.0], math.inf)
+    assert (found.surely[0], found.met[0], found.possibly[0]) == (0, 124, 128)
+
+
+def test_parts_of_a_window_add_up(capture: ChunkColumns) -> None:
+    keep = np.arange(capture.requests) % 3 == 0
+    parts = [_only(capture, mask) for mask in (keep, ~keep)]
+    for quantity in QUANTITIES:
+        one, two = (compliance(part, quantity, THRESHOLDS, MS) for part in parts)
+        both, whole = one.plus(two), compliance(capture, quantity, THRESHOLDS, MS)
+        assert goodput_of(both, SECOND, quantity, THRESHOLDS) == goodput_of(
+            whole, SECOND, quantity, THRESHOLDS
+        )
+
+
+def _only(columns: ChunkColumns, keep: np.ndarray) -> ChunkColumns:
+    counts = columns.chunk_counts()
+    inside = np.repeat(keep, counts)
+    return ChunkColumns(
+        np.concatenate(([0], np.cumsum(counts[keep]))),
+        columns.chunk_ns[inside],
+        columns.chunk_tokens[inside],
+        columns.sent_ns[keep],
+        columns.scheduled_ns[keep],
+    )
 
 
 def test_no_requests_and_no_duration() -> None:

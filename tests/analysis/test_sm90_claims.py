@@ -33,6 +33,7 @@ FA3, FA2, INFER = ("FLASH_ATTN", "3"), ("FLASH_ATTN", "2"), ("FLASHINFER", "unlo
 FULL, PIECEWISE = "FULL_AND_PIECEWISE", "PIECEWISE"
 # What is expected of the engine, and a wall time by arm, in tenths: what the arms differ in.
 EXPECTED: dict[str, tuple[tuple[str, str], str, int]] = {
+    "fp8": (FA3, FULL, 9),
     "fa2": (FA2, FULL, 10),
     "fa2-piecewise": (FA2, PIECEWISE, 11),
     "flashinfer": (INFER, PIECEWISE, 12),
@@ -65,10 +66,9 @@ def as_expected(plan: Plan) -> Any:
         if isinstance(event, schema.EngineDecided):
             arm = plan.arm(arm_of(plan, event.boot))
             return replace(event, facts=facts(arm.id, arm.factors, bool(arm.speculative_config)))
-        if isinstance(event, schema.WindowEnded):
+        if isinstance(event, schema.WindowEnded | schema.WindowRequests):
             tenths = EXPECTED.get(arm_of(plan, event.boot), (FA3, FULL, 10))[2]
-            wall_ns = event.report.wall_ns * tenths // 10
-            return replace(event, report=replace(event.report, wall_ns=wall_ns))
+            event = stretched(event, tenths)
         if isinstance(event, schema.WindowRequests) and event.window.endswith("-plain"):
             later = [
                 replace(r, chunk_ns=tuple(ns + 2_000_000 * i for i, ns in enumerate(r.chunk_ns, 1)),
@@ -79,6 +79,19 @@ def as_expected(plan: Plan) -> Any:
         return event
 
     return edit
+
+
+def stretched(event: Any, tenths: int) -> Any:
+    """A window whose every time is so many tenths of what it was."""
+    if isinstance(event, schema.WindowEnded):
+        wall_ns = event.report.wall_ns * tenths // 10
+        return replace(event, report=replace(event.report, wall_ns=wall_ns))
+    requests = [
+        replace(r, sent_ns=r.sent_ns * tenths // 10, end_ns=r.end_ns * tenths // 10,
+                chunk_ns=tuple(ns * tenths // 10 for ns in r.chunk_ns))
+        for r in event.requests
+    ]  # fmt: skip
+    return replace(event, requests=tuple(requests))
 
 
 def facts(arm: str, factors: dict[str, str], drafts: bool) -> dict[str, Any]:
@@ -151,9 +164,10 @@ def test_decisions_are_those_that_the_engine_logged(read):
 
 def test_precision_kernel_and_graphs_make_up_what_a_comparison_by_dtype_reads(read):
     parts = [value_of(f"sm90.kv.{part}", read) for part in ("precision", "kernel", "graphs")]
-    assert parts == pytest.approx([12 / 15, 11 / 12, 10 / 11], rel=1e-6)
+    # Arms of other blocks are a little slower or faster, as boots are here.
+    assert parts == pytest.approx([12 / 15, 11 / 12, 10 / 11], rel=5e-3)
     whole = value_of("sm90.kv.uncontrolled", read)
-    assert whole == pytest.approx(parts[0] * parts[1] * parts[2], rel=1e-6)
+    assert whole == pytest.approx(parts[0] * parts[1] * parts[2], rel=5e-3)
 
 
 def codes(id_: str, run: StudyRun, plan: Plan) -> set[str]:

@@ -577,16 +577,6 @@ def test_an_error_is_spread_over_the_tokens_that_a_time_is_divided_by(
     assert paper.codes() == code
 
 
-@pytest.mark.parametrize("code", [set(), {"BASIS05"}], ids=["above", "below"])
-def test_who_is_fastest_is_held_against_the_error_over_the_windows_length(paper, code):
-    id_ = "small.c1.fastest"
-    paper.change(TEX, RATIO, id_)
-    (lead,) = evaluate_project(paper.root, paper.project.data).value(id_).leads
-    error_ns = parted_by(paper, id_) / sum(lead.values) * lead.wall_ns
-    with_stamps_off_by(paper, error_ns * (1.01 if code else 0.99))
-    assert paper.codes() == code
-
-
 def test_an_order_of_equals_is_none(paper):
     paper.change(TEX, RATIO, "small.c1.step-gap.least")
     assert parted_by(paper, NO_EFFECT) == parted_by(paper, "small.c1.step-gap.least") == 0
