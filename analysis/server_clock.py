@@ -1,7 +1,8 @@
 """What the server says that a window's requests took, beside what the client saw of the same ones.
 
 Invariant: a mean stands only where the server counted exactly the window's requests and all of them
-completed; a page is read only if it is, to the byte, the one that its journal names.
+completed; a page is read only if it is, to the byte, the one that its journal names. What a server
+wrote there that is no page, or no number, leaves without a mean what hangs on it, and nothing else.
 
 The server's clock, as vLLM 0.29.0 defines it:
 
@@ -39,6 +40,7 @@ from analysis.plan_order import place_of
 from analysis.reading import Boot, MeasuredWindow, Run
 from records.digest import Digest
 from records.errors import FormatError
+from records.limits import printable
 from records.run_directory import RunDirectory, RunFileError, is_regular
 
 # Pages are of some 50 kB; what unpacks to more is not one.
@@ -101,6 +103,14 @@ class WindowClock:
     place: tuple[int, int]
 
 
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A kept page, by its run and its name there, and its `totals`."""
+
+    name: str
+    values: Mapping[str, float]
+
+
 @dataclass(slots=True)
 class _Seen:
     """What the client saw of a window's requests: sums over all of them, ns and ms."""
@@ -117,7 +127,7 @@ class _Seen:
 def window_clocks(run: Run) -> list[WindowClock]:
     """Every usable window, the other clients' too, in the order of the records.
 
-    RunFileError: a page is not the one that the journal names. FormatError: it is no page.
+    RunFileError: a page is not the one that the journal names.
     """
     return [
         _window(run, boot, window)
@@ -130,10 +140,13 @@ def _window(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowClock:
     window, seen = measured.window, _seen(measured)
     why, pages = _why_not(run, measured, seen), {}
     if not why and measured.ended and run.directory:
-        pages = {
-            _moment(name): read_page(run.directory, name, digest)
-            for name, digest in measured.ended.metrics.items()
-        }
+        try:
+            pages = {
+                _moment(name): _Page(f"{run.run_id}/{name}", read_page(run.directory, name, digest))
+                for name, digest in measured.ended.metrics.items()
+            }
+        except FormatError as error:
+            why = f"{run.run_id}/{error.message}"
     means = {
         one.id: Means(why=why) if why else _means(one, seen, pages["before"], pages["after"])
         for one in QUANTITIES
@@ -157,12 +170,15 @@ def _why_not(run: Run, measured: MeasuredWindow, seen: _Seen) -> str:
     return "" if seen.requests else "no request"
 
 
-def _means(
-    quantity: Quantity, seen: _Seen, before: Mapping[str, float], after: Mapping[str, float]
-) -> Means:
+def _means(quantity: Quantity, seen: _Seen, page_before: _Page, page_after: _Page) -> Means:
     count, total = f"{quantity.family}_count", f"{quantity.family}_sum"
+    before, after = page_before.values, page_after.values
     if not {count, total} <= before.keys() & after.keys():
         return Means(why=f"the server has no {quantity.family}")
+    for page in (page_before, page_after):
+        for name in (count, total):
+            if not math.isfinite(page.values[name]):
+                return Means(why=f"{page.name}: {name} is {page.values[name]}")
     if after[count] - before[count] != seen.requests:
         # By more: others were served, too, or one request was counted twice.
         return Means(why="the server counted other requests than the window's")
@@ -210,7 +226,8 @@ def _moment(name: str) -> str:
 def read_page(directory: RunDirectory, name: str, digest: Digest) -> dict[str, float]:
     """Sums (s) and counts of the histograms of QUANTITIES on a kept page, by the sample's name.
 
-    RunFileError: missing, or other bytes than `digest` says. FormatError: no page.
+    RunFileError: missing, or other bytes than `digest` says. FormatError: no page; it names the
+    page as the journal does, so that tables say the same wherever the run lies.
     """
     path = directory.path / name
     if not is_regular(path):
@@ -221,7 +238,7 @@ def read_page(directory: RunDirectory, name: str, digest: Digest) -> dict[str, f
     try:
         return totals(_unpacked(data))
     except FormatError as error:
-        raise FormatError(f"{path}: {error.message}") from error
+        raise FormatError(f"{name}: {printable(error.message)}") from error
 
 
 def _unpacked(data: bytes) -> str:
@@ -238,8 +255,8 @@ def _unpacked(data: bytes) -> str:
 def totals(text: str) -> dict[str, float]:
     """Sums and counts of the histograms of QUANTITIES, over all label sets, by the sample's name.
 
-    A histogram that the page does not have is not there. FormatError: a line that is no sample, or
-    a series that stands twice.
+    A histogram that the page does not have is not there; a value may be no finite number.
+    FormatError: a line that is no sample, or a series that stands twice.
     """
     # Here, because most verbs do without it.
     from prometheus_client.parser import text_string_to_metric_families
@@ -256,9 +273,6 @@ def totals(text: str) -> dict[str, float]:
                 found[sample.name] = found.get(sample.name, 0.0) + float(sample.value)
     except ValueError as error:
         raise FormatError(f"not the text format of Prometheus: {error}") from error
-    wrong = [name for name, value in found.items() if not math.isfinite(value)]
-    if wrong:
-        raise FormatError(f"{', '.join(wrong)}: not a finite number")
     return found
 
 

@@ -77,7 +77,9 @@ class Counted:
         same = self.planned == self.completed == self.answered > 0
         if not same or set(self.pages) != {"before", "after"}:
             return math.nan
-        before, after = (read_times(self.pages[moment]) for moment in ("before", "after"))
+        before, after = (
+            read_times(self.pages[moment], (counted, total)) for moment in ("before", "after")
+        )
         if after.get(counted, math.nan) - before.get(counted, math.nan) != self.completed:
             return math.nan
         server_s = after.get(total, math.nan) - before.get(total, math.nan)

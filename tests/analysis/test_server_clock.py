@@ -207,11 +207,56 @@ def test_sums_that_no_server_can_have_counted_give_none(tmp_path, before, after)
     assert reasons(rewritten(tmp_path, page)) == {"the server's sums are no times of requests"}
 
 
-def test_a_series_that_stands_twice_makes_no_page(tmp_path):
-    """Its sum would be counted twice, and its mean with it."""
-    run = rewritten(tmp_path, lambda at, old: old + old if at == "after" else old)
-    with pytest.raises(FormatError, match="twice"):
-        window_clocks(run)
+def on_one_page(change: Callable[[bytes], bytes]) -> Callable[[str, bytes], bytes]:
+    """Of all the pages of a run the first from after a window is another."""
+    changed: list[bytes] = []
+
+    def page(moment: str, old: bytes) -> bytes:
+        if moment == "before" or changed:
+            return old
+        changed.append(change(old))
+        return changed[0]
+
+    return page
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda old: old + old, "twice"),
+        (lambda old: old + b"vllm:e2e_request_latency_seconds_sum{a=\n", "not the text format"),
+        (lambda _: b"\xff\xfe", "cannot be unpacked"),
+    ],
+    ids=["series twice", "no line of it", "no text"],
+)
+def test_what_is_no_page_costs_its_window_its_clock_and_nothing_else(tmp_path, change, said):
+    run = rewritten(tmp_path, on_one_page(change))
+    spoilt, *others = window_clocks(run)
+    name = f"run-1/metrics/{spoilt.boot}.{spoilt.window}.after.prom.gz"
+    for means in spoilt.means.values():
+        assert means.over_server_ms is None
+        assert means.why.startswith(f"{name}: ")
+        assert said in means.why
+    assert {means.why for one in others for means in one.means.values()} == {""}
+    tables = {table.name: table for table in study_tables([run])}
+    assert name in str(tables["server-clock"].rows)
+    assert tables["latency"].rows
+    assert tables["by-boot"].rows
+
+
+@pytest.mark.parametrize("value", [b"NaN", b"+Inf"])
+def test_a_sum_that_is_no_number_costs_its_quantity_its_mean_and_nothing_else(tmp_path, value):
+    """`kit analyze` had ended at it, for the whole run."""
+
+    def change(old: bytes) -> bytes:
+        return re.sub(rb"(e2e_request_latency_seconds_sum\{.*\}) \S+", rb"\1 " + value, old)
+
+    spoilt, *others = window_clocks(rewritten(tmp_path, on_one_page(change)))
+    name = f"run-1/metrics/{spoilt.boot}.{spoilt.window}.after.prom.gz"
+    why = spoilt.means["whole"].why
+    assert why == f"{name}: vllm:e2e_request_latency_seconds_sum is {float(value)}"
+    assert spoilt.means["ttft.sent"].over_server_ms == pytest.approx(1)
+    assert {means.why for one in others for means in one.means.values()} == {""}
 
 
 def test_a_server_that_began_to_count_within_the_window_has_no_clock(tmp_path):
@@ -259,7 +304,6 @@ def test_a_page_that_is_not_the_one_kept_is_refused(tmp_path):
     [
         gzip.compress(b"\xff\xfe"),
         b"no gzip",
-        gzip.compress(b"vllm:time_to_first_token_seconds_sum NaN\n"),
         gzip.compress(b"vllm:time_to_first_token_seconds_sum{a=\n"),
         gzip.compress(b"vllm:time_to_first_token_seconds_sum x\n"),
         gzip.compress(b"0" * ((1 << 26) + 1)),

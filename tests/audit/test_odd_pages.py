@@ -13,6 +13,7 @@ from records.errors import FormatError
 
 _TOKENS = "vllm:generation_tokens_total"
 _WHOLE = "vllm:e2e_request_latency_seconds_sum"
+_FIRST = "vllm:time_to_first_token_seconds_sum"
 _ODD = ("NaN", "+Inf", "-1", "1e308", "1e6145", "9" * 5000, "1_0", "x")
 
 
@@ -48,3 +49,8 @@ def test_the_audit_tells_of_such_times(project: Any, codes: Any, value: str) -> 
         text = gzip.decompress(path.read_bytes()).decode()
         path.write_bytes(gzip.compress(f"{text}{_WHOLE} {value}\n".encode(), mtime=0))
     assert "COUNT03" in codes(project)
+
+
+def test_a_time_that_is_not_asked_for_does_not_matter(page: Path) -> None:
+    page.write_bytes(gzip.compress(f"{_WHOLE} NaN\n{_FIRST} 7\n".encode()))
+    assert read_times(page, ("first_token_s",)) == {"first_token_s": 7}
