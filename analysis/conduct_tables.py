@@ -33,7 +33,8 @@ _DECISIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("compile cache", ("compile_cache", "state")),
 )
 # A reason of remote/validity.py that names a value, its unit and its bound.
-_BOUNDED = re.compile(r"(.*?)(\d+) (ppm|ns)(.*), bound (\d+)")
+_BOUNDED = re.compile(r"(.*?)\b([0-9]{1,30}) (ppm|ns)(.*), bound ([0-9]{1,30})")
+_DIGITS = range(2, 7)
 
 
 def decisions_table(runs: Sequence[Run]) -> Table:
@@ -243,13 +244,19 @@ def calibration_table(runs: Sequence[Run]) -> Table:
 
 
 def reason_text(reason: str) -> str:
-    """A recorded reason for people: millionths as percent, nanoseconds as ms."""
+    """A recorded reason for people: millionths as percent, nanoseconds as ms.
+
+    As many digits as tell the value from its bound.
+    """
     match = _BOUNDED.fullmatch(reason)
     if match is None:
         return reason
     before, value, unit, after, bound = match.groups()
     scale, name = (10_000, "%") if unit == "ppm" else (1_000_000, "ms")
-    return f"{before}{int(value) / scale:.2f} {name}{after}, bound {int(bound) / scale:.2f} {name}"
+    found, allowed = int(value) / scale, int(bound) / scale
+    told = [(f"{found:.{digits}f}", f"{allowed:.{digits}f}") for digits in _DIGITS]
+    shown, most = next((pair for pair in told if pair[0] != pair[1]), told[0])
+    return f"{before}{shown} {name}{after}, bound {most} {name}"
 
 
 def _fact(facts: dict[str, object], path: tuple[str, ...]) -> str:

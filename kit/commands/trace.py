@@ -78,7 +78,7 @@ def _downwards(found: Trace) -> Iterator[str]:
             yield f"    model      {digest} ({model})"
         yield f"    host       {run.host}, driver {run.driver}"
         for concurrency, error_ns in sorted(run.calibrated_p99_ns.items()):
-            yield f"    client     p99 error {error_ns} ns at concurrency {concurrency}"
+            yield f"    client     p99 error {error_ns / 1e6:.4f} ms at concurrency {concurrency}"
 
 
 def _by_boot(found: Trace) -> Iterator[str]:

@@ -29,6 +29,7 @@ from analysis.table import (
     words,
 )
 from analysis.tables import study_tables
+from kit.run.void_words import readable
 from records.errors import ChainError
 from records.run_directory import RunDirectory
 
@@ -153,11 +154,17 @@ def test_the_ramp_is_counted_beside_the_requests_that_remain(data, tmp_path):
             "client-cpu: 61.23 % of a core, bound 50.00 %",
         ),
         ("client-lag: p99 60000000 ns, bound 50000000", "client-lag: p99 60.00 ms, bound 50.00 ms"),
+        (
+            "calibration: error 100200 ns, bound 100000",
+            "calibration: error 0.1002 ms, bound 0.1000 ms",
+        ),
+        ("calibration: error 5 ns, bound 5", "calibration: error 0.00 ms, bound 0.00 ms"),
+        (f"x {'9' * 5000} ns, bound 5", f"x {'9' * 5000} ns, bound 5"),
         ("jit: 1 kernels compiled in the window", "jit: 1 kernels compiled in the window"),
     ],
 )
 def test_reasons_are_shown_in_units_for_people(recorded, shown):
-    assert reason_text(recorded) == shown
+    assert reason_text(recorded) == readable(recorded) == shown
 
 
 def test_what_was_not_used_is_counted(data, tmp_path):

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from kit.run.follow import describe, duration, harness_error
 from kit.run.state import JournalTail, RunState, read_state
 from records.errors import BindingError, InterruptedRunError, KitError
+from records.schema import WindowEnded
 from tests.sealed_run import Shape, make_run, small_plan
 
 RUN = "20261130T100000Z-test-plan-0a1b2c"
@@ -55,6 +58,25 @@ def test_the_lines_shown_name_boot_window_and_cause(tmp_path: Path) -> None:
         "run ended: 3 boots completed, 1 failed",
     ):
         assert words in text
+
+
+def test_a_void_window_is_told_in_units_for_people_and_kept_as_recorded(tmp_path: Path) -> None:
+    recorded = (
+        "client-lag: p99 1250000 ns, bound 1000000",
+        "host-steal: 70000 ppm of CPU time, bound 50000",
+    )
+
+    def edit(event: Any) -> Any:
+        return replace(event, void=recorded) if isinstance(event, WindowEnded) else event
+
+    run = make_run(tmp_path / RUN, small_plan(blocks=1), Shape(edit=edit))
+    state = RunState()
+    text = "\n".join(state.see(envelope) for envelope in JournalTail(run.events).new_events())
+    assert (
+        "  window c1 VOID: client-lag: p99 1.25 ms, bound 1.00 ms; "
+        "host-steal: 7.00 % of CPU time, bound 5.00 %\n"
+    ) in text
+    assert set(state.voids.values()) == {recorded}
 
 
 def test_time_left_follows_the_boots_so_far(tmp_path: Path) -> None:
