@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from called_kit import CalledKit
 
 from records import schema
 from records.digest import Digest
 from records.measurement import Request
-from records.run_directory import RunDirectory, runs_in
+from records.run_directory import RunDirectory
 from remote.client.schedule import due_times
 
 ROOT = Path(__file__).parents[2]
@@ -88,18 +86,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     one_arm = head[: head.index('[[arms]]\nid = "large-chunks"')]
     plan = top / "plans" / "kinds.toml"
     plan.write_text(one_arm + head[head.index("[window_defaults]") :] + WINDOWS)
-    env = {f"KIT_{name.upper()}": str(top / name) for name in ("home", "out", "data")}
-    done = subprocess.run(
-        [sys.executable, "-m", "kit.main", "reproduce", "--plan", str(plan), "--json"],
-        cwd=ROOT,
-        env={**os.environ, **env},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    kit = CalledKit(top)
+    done = kit.call("reproduce", "--plan", str(plan), "--json")
     assert done.returncode == 0, done.stderr
-    (found,) = runs_in(top / "out" / "demo" / "records")
-    return found
+    return kit.fetched_run()
 
 
 def requests(run: RunDirectory, window: str) -> list[Request]:

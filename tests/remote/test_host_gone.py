@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from called_kit import CalledKit
 
 from analysis.claiming.reading import read_study_run
 from analysis.study import merge
 from audit.runner import audit
 from kit import zipapp
-from kit.home import Home
 from records import canonical, schema
 from records.decode import to_object
 from records.errors import ClosedRunError
@@ -95,25 +93,16 @@ def carried(host: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(void_runs.ROOT, tmp_path / "kit", tmp_path / "data", tmp_path / "out")
+def kit(tmp_path: Path) -> CalledKit:
+    return CalledKit(tmp_path / "home")
 
 
-def kit(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
-    places = {"KIT_HOME": home.path, "KIT_DATA": home.data, "KIT_OUT": home.out}
-    env: Mapping[str, str] = {**os.environ, **{name: str(p) for name, p in places.items()}}
-    return subprocess.run(
-        [sys.executable, "-m", "kit.main", *words],
-        env=env, cwd=void_runs.ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-
-def closed(home: Home, carried: Path) -> RunDirectory:
+def closed(kit: CalledKit, carried: Path) -> RunDirectory:
     """Taken in unfinished, then closed. A synthetic run has a place of its own."""
-    taken = kit(home, "fetch-records", "--from", str(carried), "--unfinished")
+    taken = kit.call("fetch-records", "--from", str(carried), "--unfinished")
     assert taken.returncode == 0, taken.stderr
-    run = RunDirectory(home.out / "demo" / "records" / RUN)
-    done = kit(home, "close", str(run.path), "--because", "the lease was over", "--json")
+    run = RunDirectory(kit.records / RUN)
+    done = kit.call("close", str(run.path), "--because", "the lease was over", "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert (told["carried_out"], told["missing"]) == ([1], [2])
@@ -127,15 +116,15 @@ def codes(run: RunDirectory, severity: str) -> set[str]:
     return {finding.code for finding in of_run if finding.severity == severity}
 
 
-def test_what_came_home_counts_block_by_block(home: Home, carried: Path) -> None:
-    run = closed(home, carried)
+def test_what_came_home_counts_block_by_block(kit: CalledKit, carried: Path) -> None:
+    run = closed(kit, carried)
     assert codes(run, "error") == {"PLAN04"}, "synthetic, and nothing else"
     # On a busy machine a window may be void besides, which the audit then names.
     assert codes(run, "warning") >= {"CLOSE01", "CLOSE02"}
     (counted,) = merge([read_study_run(run)])
     assert {one.block: one.counts for one in counted.executions} == {1: True, 2: False}
     assert not any(isinstance(line.event, schema.RunEnded) for line in run.read())
-    analyzed = kit(home, "analyze", str(run.path), "--json")
+    analyzed = kit.call("analyze", str(run.path), "--json")
     assert analyzed.returncode == 0, analyzed.stderr
     (study,) = json.loads(analyzed.stdout)["studies"]
     tables: dict[str, Any] = {table["name"]: table for table in study["tables"]}
@@ -147,21 +136,21 @@ def test_what_came_home_counts_block_by_block(home: Home, carried: Path) -> None
         SECOND_BLOCK[0]: "completed: its block was cut off: the host went away for good",
         SECOND_BLOCK[1]: "interrupted: its host went away for good",
     }
-    assert "closed: host gone" in kit(home, "status").stdout
-    assert f"{RUN} (closed: host gone)" in kit(home, "minutes", str(run.path)).stdout
+    assert "closed: host gone" in kit.call("status").stdout
+    assert f"{RUN} (closed: host gone)" in kit.call("minutes", str(run.path)).stdout
 
 
 def test_the_host_was_not_gone_and_ended_the_run(
-    home: Home, carried: Path, host: Path, tmp_path: Path
+    kit: CalledKit, carried: Path, host: Path, tmp_path: Path
 ) -> None:
     """The same job goes on there and seals the run: home has closed it, and says so."""
-    run = closed(home, carried)
+    run = closed(kit, carried)
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     subprocess.run(["cp", "-r", str(host), str(tmp_path / "host")], check=True)
     argv, job = prepared(tmp_path / "host")
     subprocess.run(argv, check=True, capture_output=True)
     assert RunDirectory(Path(job.run_directory)).is_sealed
-    again = kit(home, "fetch-records", "--from", job.run_directory)
+    again = kit.call("fetch-records", "--from", job.run_directory)
     assert again.returncode == ClosedRunError.exit_code
     assert f"run {RUN} was closed here after" in again.stderr
     assert "the host ended it itself" in again.stderr
@@ -169,9 +158,9 @@ def test_the_host_was_not_gone_and_ended_the_run(
 
 
 def test_a_harness_does_not_go_on_with_a_closed_run(
-    home: Home, carried: Path, tmp_path: Path
+    kit: CalledKit, carried: Path, tmp_path: Path
 ) -> None:
-    run = closed(home, carried)
+    run = closed(kit, carried)
     (tmp_path / "host").mkdir()
     argv, job = prepared(tmp_path / "host")
     there = Path(job.run_directory)
