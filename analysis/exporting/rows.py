@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from analysis.exporting.tables import CHUNKS, REQUESTS, WINDOWS, Export
 from analysis.reading import Boot, MeasuredWindow, Run
 from analysis.requests import RequestColumns
+from records.digest import Digest
+from records.load import Prompts
 from records.measurement import OUTCOMES, ClientReport
 from records.schema import Counters
 
@@ -55,7 +57,8 @@ def request_batches(runs: Sequence[Run]) -> Iterator[pa.Table]:
         usable = window in boot.usable_windows
         for part in window.source.batches():
             same = _same(run, boot, window) | {"arm": boot.started.arm, "usable": usable}
-            yield _table(REQUESTS, len(part), same, _request_columns(part))
+            columns = _request_columns(part, window.window.prompts)
+            yield _table(REQUESTS, len(part), same, columns)
 
 
 def chunk_batches(runs: Sequence[Run]) -> Iterator[pa.Table]:
@@ -119,7 +122,7 @@ def _window_row(run: Run, boot: Boot, window: MeasuredWindow) -> _Cells:
     return row
 
 
-def _request_columns(part: RequestColumns) -> _Cells:
+def _request_columns(part: RequestColumns, prompts: Prompts) -> _Cells:
     chunks, scalars = part.chunks, part.scalars
     none = chunks.chunk_counts() == 0
     steps = np.diff(part.step_offsets)
@@ -145,6 +148,13 @@ def _request_columns(part: RequestColumns) -> _Cells:
         "error": pa.array([text or None for text in part.error], pa.string()),
         "accepted_tokens_by_step": pa.ListArray.from_arrays(
             pa.array(part.step_offsets, pa.int32()), pa.array(part.steps), mask=pa.array(steps == 0)
+        ),
+        # Request i sends prompt i modulo their number (remote/prompts/source.py).
+        "prompt": pa.nulls(len(part), pa.int64())
+        if prompts.unique
+        else pa.array(scalars["index"] % prompts.count),
+        "tokens_digest": pa.array(
+            [str(Digest(one.hex())) if one else None for one in part.tokens_digest], pa.string()
         ),
     }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 2: requests.prompt, requests.tokens_digest
 Kind = Literal["int64", "bool", "string", "list of int64"]
 
 
@@ -137,6 +137,18 @@ REQUESTS = Export(
             "list of int64",
             "drafted tokens accepted in each step; in CSV with spaces between",
             _NOT_SAID,
+        ),
+        Field(
+            "prompt",
+            "int64",
+            "the prompt's number in its window, from 0: requests of one number were asked the same",
+            "each request of the window has a prompt of its own",
+        ),
+        Field(
+            "tokens_digest",
+            "string",
+            "sha256: over the answer's token ids in decimal, joined by commas",
+            "no chunk, or one that came without ids",
         ),
     ),
 )

@@ -21,6 +21,8 @@ from analysis.reading import Run, read_run
 from analysis.spreadsheet import inert
 from analysis.streaming import parquet_cache
 from analysis.streaming.large_run import read_run_in_batches
+from analysis.table import as_object
+from analysis.tables import study_tables
 from records.errors import FormatError
 from records.run_directory import RunDirectory
 from records.schema import WindowRequests
@@ -156,6 +158,43 @@ def test_what_did_not_happen_is_null(out):
         assert never[name].null_count() == never.height, name
     for column in requests.select(pl.selectors.integer()):
         assert -1 not in column.to_list(), column.name
+
+
+def test_answers_to_a_prompt_are_told_by_their_tokens(tmp_path):
+    """What the table of texts counts comes out of the exported requests alone."""
+    run = read_run(REAL)
+    write_tables([run], {}, tmp_path, "parquet")
+    requests = pl.read_parquet(tmp_path / "requests.parquet")
+    recorded = [
+        request["tokens_digest"]
+        for line in REAL.events.read_text().splitlines()
+        if (event := json.loads(line))["type"] == "window.requests"
+        for request in event["value"]["requests"]
+    ]
+    assert requests["tokens_digest"].to_list() == recorded
+    answers = requests.filter(usable=True, window="c8").select("arm", "prompt", "tokens_digest")
+    assert answers["prompt"].unique().sort().to_list() == list(range(8))
+    (texts,) = [table for table in study_tables([run]) if table.name == "texts"]
+    for row in as_object(texts)["rows"]:
+        of = requests.filter(usable=True, arm=row["arm"], window=row["window"])
+        assert of["prompt"].n_unique() == row["prompts"]
+        assert of.select("prompt", "tokens_digest").n_unique() == row["answers"]
+
+
+def test_without_ids_or_prompts_of_their_own_there_is_neither(run, out, tmp_path):
+    assert pl.read_parquet(out / "requests.parquet")["prompt"].null_count() > 0
+
+    def blind(event):
+        if not isinstance(event, WindowRequests):
+            return event
+        return replace(
+            event, requests=tuple(replace(one, tokens_digest=None) for one in event.requests)
+        )
+
+    made = read_run(make_run(tmp_path / "run-b", small_plan(1), Shape(edit=blind)))
+    write_tables([made], {}, tmp_path / "out", "parquet")
+    told = pl.read_parquet(tmp_path / "out" / "requests.parquet")["tokens_digest"]
+    assert told.null_count() == len(told) > 0
 
 
 def test_void_and_unfinished_windows_are_rows(run, out):
