@@ -122,7 +122,7 @@ def read_image_lock(path: Path) -> ImageLock:
         return from_object(ImageLock, json.loads(path.read_bytes()), path.name)
     except FileNotFoundError:
         raise FormatError(f"{path}: no such file", "restore it from git") from None
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"{path}: {error}", "restore it from git") from error
 
 

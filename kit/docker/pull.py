@@ -46,11 +46,21 @@ def inspect_image(host: Host, reference: str) -> dict[str, Any] | None:
     if done.status == NOT_FOUND:
         raise DockerError(f"{host.name}: no docker there", "kit doctor HOST")
     if done.status == 0:
-        found: dict[str, Any] = json.loads(done.stdout)[0]
-        return found
+        return inspected(host, done.stdout)
     if "no such image" in done.stderr.lower():
         return None
     raise DockerError(f"{host.name}: docker: {done.stderr.strip()[:300]}", "kit doctor HOST")
+
+
+def inspected(host: Host, text: str) -> dict[str, Any]:
+    """The one object that `docker … inspect` prints. DockerError where it prints another thing."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not (isinstance(found, list) and found and isinstance(found[0], dict)):
+        raise DockerError(f"{host.name}: docker inspect prints {text[:80]!r}", "kit doctor HOST")
+    return found[0]
 
 
 def ensure_image(home: Home, host: Host, choice: DockerChoice, say: Say) -> bool:

@@ -5,12 +5,11 @@ Invariant: nothing is pulled, started or removed; what differs is named with got
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kit.docker.choice import DockerChoice
-from kit.docker.pull import inspect_image
+from kit.docker.pull import inspect_image, inspected
 from kit.docker.request import LABEL, container_name
 from kit.hosts.host import Host
 from records.errors import DockerError, ImageMismatchError
@@ -32,16 +31,21 @@ def verify_on_host(host: Host, choice: DockerChoice) -> Iterator[OnHost]:
     if image is None:
         raise DockerError(f"{host.name} does not have {reference}", "kit reproduce pulls it")
     _require(host, reference, choice, image, None)
-    yield OnHost("image", reference, str(image["Id"]))
+    yield OnHost("image", reference, str(image.get("Id")))
     listed = host.run(("docker", "ps", "-q", "--no-trunc", "--filter", f"label={LABEL}"))
+    if listed.status != 0:  # no answer is not "no container"
+        raise DockerError(
+            f"{host.name}: docker ps: {listed.stderr.strip()[:300]}", "kit doctor HOST"
+        )
     for number in listed.stdout.split():
         done = host.run(("docker", "container", "inspect", number))
         if done.status != 0:  # it ended between the two questions
             continue
-        container = json.loads(done.stdout)[0]
-        run = str(container["Config"]["Labels"][LABEL])
+        container = inspected(host, done.stdout)
+        labels = (container.get("Config") or {}).get("Labels") or {}
+        run = str(labels.get(LABEL))
         _require(host, f"container of run {run}", choice, image, container)
-        yield OnHost("container", run, str(container["Image"]))
+        yield OnHost("container", run, str(container.get("Image")))
 
 
 def is_running(host: Host, run_id: str) -> bool:

@@ -95,7 +95,7 @@ def read_model_lock(lock: Path) -> ModelLock:
     """Read the lock strictly; FormatError on anything unknown or missing."""
     try:
         return from_object(ModelLock, json.loads(lock.read_text(encoding="utf-8")))
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"{lock}: not JSON: {error}", "git checkout -- images/") from error
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import json
 from dataclasses import dataclass
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 
 from kit.registry.challenge import Challenge
 from kit.registry.challenge import parse as parse_challenge
@@ -24,6 +24,7 @@ MANIFEST_LIMIT_BYTES = 4 << 20
 BLOB_LIMIT_BYTES = 16 << 20
 _TOKEN_LIMIT_BYTES = 1 << 20
 _ACCEPT = {"Accept": ", ".join((*INDEX_TYPES, *MANIFEST_TYPES))}
+_OTHER = "check the name; or use a mirror: --mirror HOST"
 _HUB_HOST = "registry-1.docker.io"
 
 
@@ -129,6 +130,7 @@ class Registry:
     def _token(self, repository: str, challenge: Challenge) -> str:
         """A pull token from the realm (distribution specification, token authentication)."""
         realm = challenge.parameters["realm"]
+        where = _address(realm, self.name)
         query = {"scope": f"repository:{repository}:pull"}
         if "service" in challenge.parameters:
             query["service"] = challenge.parameters["service"]
@@ -136,8 +138,8 @@ class Registry:
         if self._credentials is not None:
             self._require_private(realm)
             headers["Authorization"] = self._credentials.basic()
-        what = f"token for {self.name}/{repository} from {urlsplit(realm).netloc}"
-        url = f"{realm}{'&' if urlsplit(realm).query else '?'}{urlencode(query)}"
+        what = f"token for {self.name}/{repository} from {where.netloc}"
+        url = f"{realm}{'&' if where.query else '?'}{urlencode(query)}"
         answer = self._transfer.get(url, headers, what, _TOKEN_LIMIT_BYTES)
         if answer.status != 200:
             raise RegistryError(
@@ -147,7 +149,7 @@ class Registry:
         try:
             given = json.loads(answer.body)
             token = given.get("token") or given["access_token"]
-        except (ValueError, KeyError, AttributeError):
+        except (ValueError, KeyError, AttributeError, RecursionError):
             token = None
         if not isinstance(token, str):
             raise RegistryError(f"{what}: the answer holds no token")
@@ -176,10 +178,22 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def _address(realm: str, registry: str) -> SplitResult:
+    """The parts of a realm. RegistryError where nobody can be asked there."""
+    try:
+        parts = urlsplit(realm)
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and realm.isprintable()
+    except ValueError:
+        is_one = False
+    if not is_one:
+        raise RegistryError(f"{registry}: {realm[:80]!r} is no address for tokens", _OTHER)
+    return parts
+
+
 def _told(body: bytes) -> str:
     """The first error in a registry's own words, "" where it gave none."""
     try:
         error = json.loads(body)["errors"][0]
         return f"{error['code']}: {error.get('message', '')}"[:200]
-    except (ValueError, KeyError, IndexError, TypeError):
+    except (ValueError, KeyError, IndexError, TypeError, RecursionError):
         return ""

@@ -61,7 +61,7 @@ def parse(text: str, registry: str, name: str = "config.json") -> Credentials | 
         if found is None:
             return None
         user, colon, password = base64.b64decode(found, validate=True).decode().partition(":")
-    except (ValueError, AttributeError, TypeError, binascii.Error):
+    except (ValueError, AttributeError, TypeError, RecursionError, binascii.Error):
         raise RegistryError(
             f"{name} is not a configuration file of Docker", _remedy(registry)
         ) from None

@@ -126,7 +126,7 @@ def _list(value: dict[str, Any], key: str) -> list[Any]:
 def _object(data: bytes, what: str) -> dict[str, Any]:
     try:
         value = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FormatError(f"{what}: not JSON: {error}") from error
     if not isinstance(value, dict):
         raise FormatError(f"{what}: not a JSON object")

@@ -33,6 +33,7 @@ from kit.registry.resolve import resolve
 from kit.registry.transfer import Transfer, open_http
 from records.digest import Digest
 from records.errors import (
+    FormatError,
     ImageMismatchError,
     RegistryBusyError,
     RegistryError,
@@ -159,6 +160,45 @@ def test_a_password_never_goes_to_a_realm_in_clear(
         pytest.raises(RegistryError, match=r"password in clear at http://tokens\.example"),
     ):
         resolve(registry, REPOSITORY, image.index)
+
+
+@pytest.mark.parametrize("realm", ["http://[::1", "/token", "file:///etc/passwd", "x y", ""])
+def test_a_realm_that_is_no_place_for_tokens_is_refused_at_once(
+    realm: str, service: RegistryService, image: PutImage
+) -> None:
+    header = ("WWW-Authenticate", f'Bearer realm="{realm}"')
+    with (
+        behind_fault(service, lambda _: Fault(401, headers=(header,))) as (proxy, registry),
+        pytest.raises(RegistryError, match=r"no address for tokens|password in clear"),
+    ):
+        resolve(registry, REPOSITORY, image.index)
+    assert len(proxy.asked) == 1
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"token": ' + b"9" * 5_000 + b"}", b"\xff"])
+def test_an_answer_that_holds_no_token(
+    body: bytes, service: RegistryService, image: PutImage
+) -> None:
+    def rule(asked: Asked) -> Fault:
+        realm = f'Bearer realm="http://{proxy.name}/token"'
+        given = asked.path.startswith("/token")
+        return Fault(body=body) if given else Fault(401, headers=(("WWW-Authenticate", realm),))
+
+    with (
+        behind_fault(service, rule) as (proxy, registry),
+        pytest.raises(RegistryError, match="holds no token"),
+    ):
+        resolve(registry, REPOSITORY, image.index)
+
+
+@pytest.mark.parametrize(
+    "data", [b"[" * 100_000, b"\xff", b'{"format": ' + b"9" * 5_000 + b"}", b"\0"]
+)
+def test_a_lock_that_was_damaged_names_its_file(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "images.lock.json"
+    path.write_bytes(data)
+    with pytest.raises(FormatError, match=r"images\.lock\.json"):
+        read_image_lock(path)
 
 
 def test_429_is_waited_out_as_long_as_the_registry_says(

@@ -150,7 +150,12 @@ def test_a_layer_that_occurs_twice_is_pulled_once() -> None:
         b'{"schemaVersion": 2, "layers": {}}',
         b'{"schemaVersion": 2, "manifests": [{"size": -1}]}',
         b'{"schemaVersion": 2, "layers": [], "config": {"mediaType": "x", "size": 1, "digest": 3}}',
+        b"[" * 100_000,
+        b'{"schemaVersion": 2, "manifests": ' + b"[" * 100_000,
+        b'{"schemaVersion": ' + b"2" * 5_000 + b"}",
+        "{}".encode("utf-32"),
     ],
+    ids=lambda document: document[:40],
 )
 def test_a_malformed_manifest_is_refused(document: bytes) -> None:
     with pytest.raises(FormatError):
