@@ -17,6 +17,8 @@ from analysis.reading import Run
 from analysis.table import MISSING, Column, Table, words
 from records.plan import Arm, Plan
 
+# So many pairs of arms have a sentence each.
+_SENTENCES = 3
 _Cells = dict[tuple[str, str], list[WindowMetrics]]
 
 
@@ -84,27 +86,47 @@ def texts_table(runs: Sequence[Run], metrics: Sequence[WindowMetrics]) -> Table:
 def different_texts(runs: Sequence[Run], metrics: Sequence[WindowMetrics]) -> tuple[str, ...]:
     """A sentence for each two arms that the plan compares and that answered prompts differently.
 
-    Arguments as of `texts_table`.
+    Of many pairs one sentence names them all. Arguments as of `texts_table`.
     """
     plans = _plans(runs)
     order = PlanOrder(plans)
     pairs = {(one.id, two.id) for plan in plans for one, two, _ in compared_pairs(plan)}
     listed = sorted(pairs, key=lambda pair: (order.arm(pair[0]), order.arm(pair[1])))
-    return tuple(f"A{text[1:]}." for text in arms_apart(listed, metrics))
+    found = list(_apart(listed, metrics))
+    if len(found) <= _SENTENCES:
+        return tuple(f"A{_sentence(*one)[1:]}." for one in found)
+    named = "; ".join(f"{one} and {two} {told}" for one, two, told in found)
+    return (
+        (
+            "Compared arms that answered with other tokens, so that their acceptance and latency "
+            f"are of different texts: {named}."
+        ),
+    )
 
 
 def arms_apart(pairs: Iterable[tuple[str, str]], metrics: Sequence[WindowMetrics]) -> Iterator[str]:
     """Each pair of arms that answered any prompt of any of these windows differently, in words."""
+    return (_sentence(*one) for one in _apart(pairs, metrics))
+
+
+def _sentence(one: str, two: str, told: str) -> str:
+    return (
+        f"arms {one} and {two} answered {told} with other tokens: "
+        "their acceptance and latency are of different texts"
+    )
+
+
+def _apart(
+    pairs: Iterable[tuple[str, str]], metrics: Sequence[WindowMetrics]
+) -> Iterator[tuple[str, str, str]]:
+    """Both arms, and how many prompts of which windows they answered differently."""
     cells = {cell: _answers(group) for cell, group in _cells(metrics).items()}
     windows = dict.fromkeys(m.window for m in sorted(metrics, key=by_window))
     for one, two in pairs:
         found = [(w, agreement(cells.get((one, w)), cells.get((two, w)))) for w in windows]
         apart = [f"{_other(both)} (window {w})" for w, both in found if both and both.other]
         if apart:
-            yield (
-                f"arms {one} and {two} answered {', '.join(apart)} with other tokens: "
-                "their acceptance and latency are of different texts"
-            )
+            yield one, two, ", ".join(apart)
 
 
 def apart_in_text(one: Sequence[WindowMetrics], two: Sequence[WindowMetrics]) -> str:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 from scipy import stats
 
 from analysis.figures.figure import Figure
 from analysis.figures.rows import Row, arms_of, by_window, grouped, rows_of
-from analysis.figures.style import GREY, WIDE, looks
+from analysis.figures.style import GREY, PALE, SMALLEST_PT, WIDE, Look, looks
 from analysis.metrics import WindowMetrics
 from analysis.plan_order import by_window as in_windows
+from analysis.statistics.dispersion import cv_interval
 from analysis.table import Column, Table, number, words
 
 if TYPE_CHECKING:
@@ -29,27 +31,32 @@ _QUANTITIES = (
     ("output", "tok_per_s", "output (tok/s)"),
     ("acceptance", "tok_per_step", "acceptance length (tok/step)"),
 )
-_SPREAD = 0.15  # how far the dots of one arm stand apart, in rows
+# In rows: where an arm's dots begin, how far above its end they stop, and its interval's line.
+_ABOVE, _BELOW, _INTERVAL = 0.25, 0.36, 0.14
+# So many dots a row; an arm with more has a taller band, up to so many rows.
+_DOTS_A_ROW, _MOST_ROWS = 6, 4.0
+_ROW_IN = 0.26
 _MANY = 7
-_INTERVAL_BELOW = 0.36
+_ROOM = 0.3  # for the CV, beside the dots, as a share of their width
 
 
 def boots_figure(metrics: Sequence[WindowMetrics]) -> Figure:
     """Dots of output throughput and acceptance length, with the mean and its interval below."""
     data = boots_data(metrics)
-    arms = {row[1] for row in data.rows}
+    rows = sum(_bands(rows_of(data)).values())
     return Figure(
         "boots",
         "Every boot, by arm and window",
         "Each marker is one boot: output throughput (top) and acceptance length (bottom), in a "
-        "panel for each window; the boots of an arm in their order from top to bottom. The bar "
-        "below the markers is their mean with the 95 % interval of Student's t, drawn from three "
-        "boots on; with two groups of boots read the markers, not the bar. Arms without "
-        "speculation have no acceptance length.",
+        "panel for each window; the boots of an arm in their order from top to bottom. At the "
+        "right their CV: the standard deviation in percent of the mean. The bar below the markers "
+        "is the mean with the 95 % interval of Student's t, drawn from three boots on; with two "
+        "groups of boots read the markers, not the bar. Arms without speculation have no "
+        "acceptance length.",
         "Dot plots. Rows are arms, columns are windows; the upper panels show tokens per second, "
-        "the lower ones tokens per step, one marker a boot.",
+        "the lower ones tokens per step, one marker a boot, with the CV of each arm in numbers.",
         data,
-        (WIDE, 0.9 + 2 * (0.3 + 0.26 * max(len(arms), 2))),
+        (WIDE, 0.9 + 2 * (0.3 + _ROW_IN * max(rows, 2))),
         draw_boots,
         absent="" if data.rows else "no usable window in these records",
     )
@@ -74,8 +81,10 @@ def boots_data(metrics: Sequence[WindowMetrics]) -> Table:
                 str(m.block),
                 number(m.output_tokens_per_s, 2),
                 *mean_interval(rates, 2),
+                _cv(rates),
                 number(m.acceptance.server_length, 4),
                 *mean_interval(known, 4),
+                _cv(known),
             )
             for m in group
         ]
@@ -84,6 +93,7 @@ def boots_data(metrics: Sequence[WindowMetrics]) -> Table:
         "Every boot, by arm and window",
         (
             "Interval: 95 % of Student's t for the mean over boots, from three boots on.",
+            "CV: standard deviation (n - 1) over mean, from two boots on.",
             "Acceptance: 1 + accepted / drafts from the server's counters.",
         ),
         (
@@ -91,8 +101,10 @@ def boots_data(metrics: Sequence[WindowMetrics]) -> Table:
             Column("block"),
             Column("output", "tok/s"),
             *[Column(f"output, {what}", "tok/s") for what in ("mean", "low", "high")],
+            Column("output, CV", "%"),
             Column("acceptance", "tok/step"),
             *[Column(f"acceptance, {what}", "tok/step") for what in ("mean", "low", "high")],
+            Column("acceptance, CV", "%"),
         ),
         tuple(rows),
     )
@@ -114,11 +126,28 @@ def mean_interval(values: Sequence[float], digits: int) -> tuple[str, str, str]:
     return (number(mean, digits), number(mean - reach, digits), number(mean + reach, digits))
 
 
+def _cv(values: Sequence[float]) -> str:
+    """In percent, as the table of dispersion has it; missing for one value."""
+    spread = len(values) > 1 and statistics.fmean(values) > 0
+    return number(100 * cv_interval(values).cv if spread else None, 2)
+
+
+def _bands(rows: Sequence[Row]) -> dict[str, float]:
+    """How many rows high the band of each arm is: by the most boots that it has in a window."""
+    return {
+        arm: min(
+            _MOST_ROWS,
+            max(1.0, max(map(len, grouped(group, "window").values())) / _DOTS_A_ROW),
+        )
+        for arm, group in ((arm, grouped(rows, "arm")[arm]) for arm in arms_of(rows))
+    }
+
+
 def draw_boots(canvas: Canvas, data: Table) -> None:
     """Two rows of panels, one column a window, arms from top to bottom."""
     rows = rows_of(data)
     windows = dict(list(by_window(rows).items())[:_MOST_PANELS])
-    arms = arms_of(rows)
+    bands = _bands(rows)
     quantities = [
         quantity
         for quantity in _QUANTITIES
@@ -126,51 +155,72 @@ def draw_boots(canvas: Canvas, data: Table) -> None:
     ]
     axes = canvas.subplots(len(quantities), len(windows), squeeze=False, sharey=True)
     for across, (window, group) in enumerate(windows.items()):
-        axes[0][across].set_title(f"window {window}")
+        axes[0][across].set_title(f"window {window}", loc="left")
         for down, (name, unit, label) in enumerate(quantities):
-            _panel(axes[down][across], arms, group, name, unit)
+            _panel(axes[down][across], bands, group, name, unit)
             axes[down][across].set_xlabel(label)
 
 
-def _panel(axis: Axes, arms: Sequence[str], rows: Sequence[Row], name: str, unit: str) -> None:
-    look = looks(arms)
+def _panel(
+    axis: Axes, bands: Mapping[str, float], rows: Sequence[Row], name: str, unit: str
+) -> None:
+    look = looks(bands)
     by_arm = grouped(rows, "arm")
-    for place, arm in enumerate(arms):
+    top, centres = 0.0, []
+    for arm, height in bands.items():
         dots = [row for row in by_arm.get(arm, []) if row[f"{name}_{unit}"] is not None]
-        if not dots:
-            axis.text(
-                0.02,
-                place,
-                "no acceptance length",
-                color=GREY,
-                va="center",
-                transform=axis.get_yaxis_transform(),
-                fontsize=7,
-            )
-            continue
-        # Apart from each other, so that equal boots are still seen as several.
-        step = 2 * _SPREAD / max(len(dots) - 1, 1)
-        heights = (
-            [place - _SPREAD + step * i for i in range(len(dots))] if len(dots) > 1 else [place]
-        )
-        axis.plot(
-            [row[f"{name}_{unit}"] for row in dots], heights, linestyle="none",
-            marker=look[arm].marker, color=look[arm].colour, markeredgecolor="white",
-            markeredgewidth=0.4 if len(dots) < _MANY else 0.2,
-            markersize=4 if len(dots) < _MANY else 3,
-        )  # fmt: skip
-        first, below = dots[0], place + _INTERVAL_BELOW
-        low, high = first[f"{name}_low_{unit}"], first[f"{name}_high_{unit}"]
-        if low is not None and high is not None:
-            axis.plot([low, high], [below, below], color=look[arm].colour, linewidth=1.5)
-        axis.plot(
-            [first[f"{name}_mean_{unit}"]],
-            [below],
-            marker="|",
-            markersize=6,
-            color=look[arm].colour,
-        )
-    axis.set_yticks(range(len(arms)), arms)
-    axis.set_ylim(len(arms) - 0.45, -0.5)
+        centres.append(top + height / 2)
+        if top:
+            axis.axhline(top, color=PALE, linewidth=0.5, zorder=0)
+        if dots:
+            _dots(axis, dots, (top, height), look[arm], f"{name}_{unit}")
+            _interval(axis, dots[0], top + height - _INTERVAL, look[arm].colour, (name, unit))
+            _beside(axis, 0.99, centres[-1], _percent(dots[0][f"{name}_cv_percent"]), "right")
+        else:
+            _beside(axis, 0.02, centres[-1], "no acceptance length", "left")
+        top += height
+    axis.set_yticks(centres, list(bands))
+    axis.set_ylim(top, 0)
     axis.margins(x=0.08)
+    low, high = axis.get_xlim()
+    axis.set_xlim(low, high + _ROOM * (high - low))
+    axis.text(
+        0.99, 1.01, "CV", color=GREY, ha="right", va="bottom", transform=axis.transAxes,
+        fontsize=SMALLEST_PT,
+    )  # fmt: skip
     axis.grid(axis="y", visible=False)
+
+
+def _dots(axis: Axes, dots: Sequence[Row], band: tuple[float, float], look: Look, key: str) -> None:
+    """One below the other, so that equal boots are still seen as several."""
+    top, height = band
+    first, last = top + _ABOVE, top + height - _BELOW
+    if len(dots) == 1:
+        first = last = (first + last) / 2
+    heights = np.linspace(first, last, len(dots)).tolist()
+    many = len(dots) >= _MANY
+    axis.plot(
+        [row[key] for row in dots], heights, linestyle="none", marker=look.marker,
+        color=look.colour, markeredgecolor="white", markeredgewidth=0.2 if many else 0.4,
+        markersize=3 if many else 4,
+    )  # fmt: skip
+
+
+def _interval(axis: Axes, row: Row, at: float, colour: str, quantity: tuple[str, str]) -> None:
+    name, unit = quantity
+    low, high = row[f"{name}_low_{unit}"], row[f"{name}_high_{unit}"]
+    if low is not None and high is not None:
+        axis.plot([low, high], [at, at], color=colour, linewidth=1.5)
+    axis.plot([row[f"{name}_mean_{unit}"]], [at], marker="|", markersize=6, color=colour)
+
+
+def _percent(cv: float | None) -> str:
+    return f"{cv:.2f} %" if cv is not None else ""
+
+
+def _beside(axis: Axes, x: float, y: float, text: str, side: Literal["left", "right"]) -> None:
+    """Grey words in the band at `y`; `x`: as a share of the panel's width."""
+    axis.text(
+        x, y, text, color=GREY, ha=side, va="center", transform=axis.get_yaxis_transform(),
+        fontsize=SMALLEST_PT,
+    )  # fmt: skip

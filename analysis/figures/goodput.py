@@ -57,6 +57,9 @@ def draw_goodput(canvas: Canvas, data: Table) -> None:
         by_quantity = grouped(group, "quantity")
         for across, quantity in enumerate(quantities):
             _panel(axes[down][across], looks(arms), by_quantity.get(quantity, []))
+            # Not before: a lower end of its own would fix the upper one of the whole row.
+            if across == len(quantities) - 1:
+                axes[down][across].set_ylim(bottom=0)
             if down == 0:
                 axes[down][across].set_title(quantity)
             if down == len(windows) - 1:
@@ -82,7 +85,6 @@ def _panel(axis: Axes, look: dict[str, Look], rows: Sequence[Row]) -> None:
         )  # fmt: skip
     for low, high in beaten_spans(rows, fastest):
         axis.axvspan(low, high, color=PALE, linewidth=0, zorder=0)
-    axis.set_ylim(bottom=0)
 
 
 def fastest_arm(rows: Sequence[Row]) -> str:

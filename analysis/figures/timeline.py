@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from analysis.conduct_tables import reason_text
 from analysis.facts import integers, part, parts
 from analysis.figures.figure import Figure
 from analysis.figures.rows import Row, grouped, rows_of
@@ -35,6 +36,8 @@ _FILLS = {
 }
 _ROW_IN = 0.22
 _NOTE_WIDTH = 44
+# A character's breadth, and that of the bars and what is said beside them where names are long.
+_CHARACTER_IN, _BARS_IN = 0.065, 4.6
 
 _Cells = tuple[str, ...]
 
@@ -126,7 +129,7 @@ def _window(
     begun_ns, length = ended.start_ns - zero, ended.report.wall_ns
     what = _VOID if window.void else _WINDOW
     compiled = str(len(ended.jit_lines))
-    note = "; ".join(window.void) or MISSING
+    note = "; ".join(map(reason_text, window.void)) or MISSING
     yield _span(head, what, window.window.id, (begun_ns, begun_ns + length), compiled, note)
     for trace in parts(part(ended.facts, "gpu"), "traces"):
         samples = integers(trace, "sm_clock_mhz")
@@ -161,9 +164,11 @@ def draw_timeline(canvas: Canvas, data: Table) -> None:
         above = canvas.subplots()
         above.set_xlabel("time since the boot's start (s)")
     end = max((row["to_s"] for row in bars), default=1.0) or 1.0
+    # Of windows named in a bar, those alone whose name fits it.
+    narrowest = 1.45 * end * _CHARACTER_IN / _BARS_IN
     noted = False
     for place, group in enumerate(boots.values()):
-        noted |= _boot(above, place, group, end)
+        noted |= _boot(above, place, group, end, narrowest)
     above.set_yticks(range(len(boots)), list(boots))
     above.set_ylim(len(boots) - 0.4, -0.6)
     above.set_xlim(0, (1.45 if noted else 1.02) * end)
@@ -187,8 +192,8 @@ def _label(row: Row, runs: int) -> str:
     return f"{row['boot']}\n({day} {rest[:6]} {rest.rpartition('-')[2]})"
 
 
-def _boot(axis: Axes, place: int, rows: Sequence[Row], end: float) -> bool:
-    """Draw one boot; whether there was something to say beside it."""
+def _boot(axis: Axes, place: int, rows: Sequence[Row], end: float, narrowest: float) -> bool:
+    """Draw one boot; whether there was something to say beside it. `narrowest`: a character, s."""
     notes = []
     for row in rows:
         fill, hatch = _FILLS[row["what"]]
@@ -197,7 +202,7 @@ def _boot(axis: Axes, place: int, rows: Sequence[Row], end: float) -> bool:
             place, length, left=row["from_s"], height=0.7, color=fill, hatch=hatch,
             edgecolor="black", linewidth=0.4,
         )  # fmt: skip
-        if row["what"] in (_WINDOW, _VOID) and length > 0.05 * end:
+        if row["what"] in (_WINDOW, _VOID) and length > narrowest * (0.5 + len(row["window"])):
             axis.text(
                 row["from_s"] + length / 2, place, row["window"], ha="center", va="center",
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1}

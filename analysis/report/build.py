@@ -198,7 +198,7 @@ def _place(material: Material, run: Run) -> str:
 def _summary(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
     boots = [boot for run in runs for boot in run.boots if boot.planned is not None]
     done, planned = (sum(pair) for pair in zip(*map(completed, runs), strict=True))
-    windows = [window for boot in boots for window in boot.windows]
+    windows = [w for boot in boots for w in boot.windows if not w.window.by_peer]
     used = sum(len(boot.usable_windows) for boot in boots)
     hosts = {run.host_id for run in runs}
     gpus = dict.fromkeys(gpu_names(run.hosts[0].facts) for run in runs if run.hosts)

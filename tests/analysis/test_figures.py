@@ -22,7 +22,7 @@ from analysis.figures.files import figure_files
 from analysis.figures.gaps import Distribution
 from analysis.figures.goodput import beaten_spans, fastest_arm
 from analysis.figures.rows import grouped, pairs, rows_of
-from analysis.figures.style import RC, SMALLEST_PT, looks
+from analysis.figures.style import PALE, RC, SMALLEST_PT, looks
 from analysis.metrics import run_metrics
 from analysis.reading import Run, read_run
 from analysis.streaming.large_run import read_run_in_batches
@@ -89,6 +89,85 @@ def test_boots_are_the_metrics_one_dot_each(run: Run, figures: dict[str, Figure]
             if line.get_marker() in "os":
                 dots += [float(x) for x in line.get_xdata()]
     assert sorted(dots) == sorted(r["output_tok_per_s"] for r in rows)
+
+
+def test_the_spread_of_each_arm_stands_beside_its_boots(figures: dict[str, Figure]) -> None:
+    figure = figures["boots"]
+    for cell in grouped(rows_of(figure.data), "window").values():
+        for boots in grouped(cell, "arm").values():
+            values = [row["output_tok_per_s"] for row in boots]
+            told = boots[0]["output_cv_percent"]
+            if len(values) < 2:
+                assert told is None
+            else:
+                assert told == pytest.approx(
+                    100 * np.std(values, ddof=1) / np.mean(values), abs=0.03
+                )
+    texts = {text.get_text() for text in _drawn(figure).findobj(Text)}
+    cvs = {row["output_cv_percent"] for row in rows_of(figure.data)} - {None}
+    assert {f"{cv:.2f} %" for cv in cvs} <= texts
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Figure]:
+    """Twenty-four boots of two arms, whose throughput falls into two groups."""
+
+    def in_two_groups(event: Any) -> Any:
+        if isinstance(event, schema.WindowEnded) and int(event.boot[1:3]) % 3 == 0:
+            longer = replace(event.report, wall_ns=event.report.wall_ns * 5 // 4)
+            return replace(event, report=longer)
+        return event
+
+    path = tmp_path_factory.mktemp("many") / "20261130T000000Z-test-plan-dddddd"
+    run = read_run(make_run(path, small_plan(12, requests=2), Shape(edit=in_two_groups)))
+    return {figure.name: figure for figure in study_figures([run])}
+
+
+def test_of_many_boots_each_is_seen(many: dict[str, Figure]) -> None:
+    """No dot lies on another, though all of an arm accept alike."""
+    figure = many["boots"]
+    canvas = _drawn(figure)
+    seen = 0
+    for axis in canvas.axes:
+        for line in axis.lines:
+            if line.get_linestyle() == "None" and line.get_marker() != "|":
+                dots = axis.transData.transform(np.column_stack(line.get_data()))
+                apart = np.diff(np.sort(-dots[:, 1])) * 72 / canvas.dpi
+                assert apart.min() > 0.8 * line.get_markersize()
+                seen += len(dots)
+    # Output of both arms, and the acceptance of one, in two windows.
+    assert seen == (24 + 12) * 2
+
+
+def test_what_stands_beside_the_dots_hides_none(many: dict[str, Figure]) -> None:
+    canvas = _drawn(many["boots"])
+    for axis in canvas.axes:
+        beside = [t.get_window_extent() for t in axis.texts if t.get_text().endswith("%")]
+        assert beside
+        for line in axis.lines:
+            if len(line.get_xdata()) > 1 and line.get_color() != PALE:
+                right = axis.transData.transform(np.column_stack(line.get_data()))[:, 0].max()
+                assert right < min(box.x0 for box in beside)
+
+
+def test_nothing_is_drawn_above_the_end_of_an_axis(tmp_path: Path) -> None:
+    """No request meets the objectives of the first panel of a row, all meet those of the others."""
+    plan = replace(small_plan(blocks=1), thresholds_ms=(12, 15))
+    run = read_run(make_run(tmp_path / "20261130T000000Z-test-plan-cccccc", plan))
+    (goodput,) = [figure for figure in study_figures([run]) if figure.name == "goodput"]
+    for axis in _drawn(goodput).axes:
+        low, high = axis.get_ylim()
+        assert low == 0
+        assert all(max(line.get_ydata()) <= high for line in axis.lines)
+
+
+def test_a_window_is_named_where_its_name_fits_the_bar(many: dict[str, Figure]) -> None:
+    axis = _drawn(many["timeline"]).axes[0]
+    bars = [bar.get_window_extent() for bar in axis.patches]
+    names = [t.get_window_extent() for t in axis.texts if t.get_text() in ("c1", "c2")]
+    assert names
+    for name in names:
+        assert any(bar.x0 <= name.x0 and name.x1 <= bar.x1 for bar in bars)
 
 
 def test_goodput_lines_are_the_rows(figures: dict[str, Figure]) -> None:

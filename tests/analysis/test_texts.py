@@ -120,6 +120,22 @@ def test_a_note_stands_below_what_compares_arms(name):
     assert not any("different texts" in note for note in tables["goodput"].notes)
 
 
+def test_many_pairs_of_arms_are_named_in_one_note(tmp_path):
+    plan = fixed(small_plan())
+    others = tuple(
+        replace(plan.arms[1], id=f"none-{i}", factors={"speculation": f"none {i}"}) for i in "ab"
+    )
+    plan = replace(plan, arms=(*plan.arms, *others))
+    run = read_run(
+        answered(tmp_path / "run-1", lambda boot, _window, i: f"{boot[4:]} {i % 4}", plan)
+    )
+    tables = {table.name: table for table in study_tables([run])}
+    (note,) = [note for note in tables["latency"].notes if "different texts" in note]
+    assert note.startswith("Compared arms that answered with other tokens, so that their ")
+    assert note.count("4 of 4 prompts (window c1), 4 of 4 prompts (window c2)") == 6
+    assert "; none-a and none-b 4 of 4 prompts" in note
+
+
 def test_arms_that_answered_alike_have_no_note(tmp_path):
     run = read_run(answered(tmp_path / "run-1", lambda _boot, _window, i: str(i % 4)))
     tables = {table.name: table for table in study_tables([run])}

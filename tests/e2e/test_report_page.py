@@ -201,6 +201,9 @@ def test_no_page_is_wider_than_its_screen(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    # Seven points of a page 6.3 inches wide are ten pixels at this width.
+    shown = page.evaluate("[...document.querySelectorAll('.figure img')].map(i => i.width)")
+    assert min(shown) >= 640
     page.locator("#table-1-dispersion tbody a.n").first.click()
     box = page.locator("dialog").bounding_box()
     assert box
