@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from analysis.claiming.leading import output_lead
+from analysis.claiming.leading import lead, output_lead, output_spread
 from analysis.claiming.quantities import Measure, throughput
 from analysis.claiming.reading import Reading
 from analysis.metrics import WindowMetrics
@@ -73,6 +73,9 @@ def spread_ratio(measure: Measure, first: str, second: str, window: str, reading
     one, two = (_cv(list(map(measure, found[arm]))) for arm in (first, second))
     if two == 0:
         raise ClaimError(f"arm {second}, window {window}: its boots do not differ")
+    if measure is throughput:
+        spreads = [output_spread(found[arm]) for arm in (first, second)]
+        reading.leads(lead(first, spreads[0], second, spreads[1], "%", found[first][0]))
     return one / two
 
 

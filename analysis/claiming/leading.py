@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, stdev
 
 from analysis.goodput import Goodput
 from analysis.metrics import WindowMetrics
@@ -98,6 +98,25 @@ def output_lead(
 ) -> Lead:
     """What parts two arms in output throughput."""
     return lead(first, output_rate(one), second, output_rate(two), "tok/s", one[0])
+
+
+def output_spread(windows: Sequence[WindowMetrics]) -> Rate:
+    """CV over boots of output throughput, %, of two boots or more.
+
+    Values that each err by at most a share e move a standard deviation (n - 1) by no more than the
+    largest of such errors: half of them e up, half e down, which is e sqrt(n / (n - 1)).
+    """
+    values = [window.output_tokens_per_s for window in windows]
+    cv = 100 * stdev(values) / fmean(values)
+    share = max(window.rate_error for window in windows)
+    reach = 100 * share * math.sqrt(len(values) / (len(values) - 1))
+    return Rate(cv - reach, cv, cv + reach)
+
+
+def spread_lead(arm: str, windows: Sequence[WindowMetrics]) -> Lead:
+    """What parts the boots of an arm in output throughput from boots that are all alike."""
+    none = Rate(0.0, 0.0, 0.0)
+    return lead(arm, output_spread(windows), "boots that are all alike", none, "%", windows[0])
 
 
 def _rate(least: float, value: float, most: float, window: WindowMetrics) -> Rate:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from analysis.answers import Agreement, Answers, agreement, together
 from analysis.claiming.claim import Claim, Result
-from analysis.claiming.leading import Verge, output_lead
+from analysis.claiming.leading import Verge, output_lead, spread_lead
 from analysis.claiming.reading import Reading
 from analysis.goodput import Goodput
 from analysis.metrics import WindowMetrics
@@ -64,7 +64,10 @@ def median(measure: Measure, arm: str, window: str, reading: Reading) -> float:
 
 def cv_percent(measure: Measure, arm: str, window: str, reading: Reading) -> float:
     """Coefficient of variation over boots, SD with n - 1."""
-    return 100 * cv_interval(_several(measure, arm, window, reading)).cv
+    found = cv_interval(_several(measure, arm, window, reading)).cv
+    if measure is throughput:
+        reading.leads(spread_lead(arm, reading.windows(arm, window)))
+    return 100 * found
 
 
 def cv_low_percent(measure: Measure, arm: str, window: str, reading: Reading) -> float:

@@ -17,8 +17,9 @@ ratio or as an order, stands where the least that the first may have is above th
 other may. A claim that none, any or all requests meet an objective stands where no single request
 too near to the threshold could make it another. So `thresholds_lost` rests on who is fastest and,
 at each threshold, on who has more; `goodput_of_fastest` on who is fastest and on whether any
-request of it meets the objective at all. A mean, a spread or a share by itself claims no difference
-and is held to nothing here, nor is the end of an interval.
+request of it meets the objective at all. A spread of rates over boots claims that they differ, and
+stands where it is above what the errors of their lengths alone can make. A mean or a share by
+itself claims no difference and is held to nothing here, nor is the end of an interval.
 """
 
 from __future__ import annotations

@@ -57,9 +57,9 @@ TOO_SMALL = Code(
     "a claimed difference, order or count is not above the error of the client's stamps",
     "Each run calibrates its client on its host at the concurrency of the window. A difference of "
     "times that is not above the errors of both its sides may be the client's, and so may a ratio "
-    "of rates, an order one of whose arms lies so near to the first, and whether none, any or all "
-    "requests meet an objective where one of them does by less. An error is that of a stamp for a "
-    "time, spread over the fewest tokens of a request for one per token; a rate errs by what the "
+    "or spread of rates, an order one of whose arms lies so near to the first, and whether none, "
+    "any or all requests meet an objective where one does by less. An error is that of a stamp for "
+    "a time, spread over the fewest tokens of a request for one per token; a rate errs by what the "
     "client's clock ran on for after the window's last stamp, goodput also by the requests too "
     "near to the threshold (analysis/claiming/resolution.py).",
     "do not claim it, or measure with a better client",

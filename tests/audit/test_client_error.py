@@ -85,6 +85,7 @@ FASTEST = partial(r.fastest, ARMS, "c1")
 RATIO = partial(q.ratio, q.throughput, "draft", "none", "speculation", "c1")
 UNCONTROLLED = partial(g.uncontrolled_ratio, q.throughput, "draft", "none", "c1")
 LEFT_OVER = partial(g.left_over_ratio, q.throughput, "draft", "none", "c1")
+SPREAD = partial(q.cv_percent, q.throughput, "none", "c1")
 LOST = partial(r.thresholds_lost, "p95-step-gap", (22,), ARMS, "c1")
 MOST = partial(r.most_goodput, "p95-step-gap", 22, ARMS, "c1")
 
@@ -117,7 +118,23 @@ def test_what_parts_leave_over_need_not_be_told_from_nothing(run):
     assert codes(UNCONTROLLED, run(200 * MS)) == {"BASIS05"}
 
 
-@pytest.mark.parametrize("function", [FASTEST, RATIO, LOST, MOST, of_fastest(50)])
+def test_a_spread_is_told_from_boots_that_are_all_alike(run):
+    """Of two boots whose lengths part by a little: half of that in each of them undoes it."""
+    lengths = [w.wall_ns for w in run().metrics if (w.arm, w.window) == ("none", "c1")]
+    half_ns = (max(lengths) - min(lengths)) // 2
+    assert codes(SPREAD, run(half_ns * 9 // 10, 0)) == set()
+    assert codes(SPREAD, run(half_ns * 11 // 10, 0)) == {"BASIS05"}
+    ends = [partial(end, q.throughput, "none", "c1") for end in (q.mean, q.median)]
+    assert [codes(end, run(half_ns * 11 // 10, 0)) for end in ends] == [set(), set()]
+
+
+def test_a_ratio_of_spreads_is_one_of_spreads_that_the_client_did_not_make(run):
+    ratio = partial(g.spread_ratio, q.throughput, "draft", "none", "c1")
+    assert codes(ratio, run(0, 0)) == set()
+    assert codes(ratio, run(20 * MS)) == {"BASIS05"}
+
+
+@pytest.mark.parametrize("function", [FASTEST, RATIO, SPREAD, LOST, MOST, of_fastest(50)])
 def test_without_a_calibration_no_arm_is_ahead(run, function):
     assert codes(function, run(None)) == {"BASIS05"}
 
