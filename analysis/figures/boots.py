@@ -16,7 +16,7 @@ from scipy import stats
 
 from analysis.figures.figure import Figure
 from analysis.figures.rows import Row, arms_of, by_window, grouped, rows_of
-from analysis.figures.style import GREY, PALE, SMALLEST_PT, WIDE, Look, looks
+from analysis.figures.style import GREY, PALE, SMALLEST_PT, TALLEST, WIDE, Look, looks
 from analysis.metrics import WindowMetrics
 from analysis.plan_order import by_window as in_windows
 from analysis.statistics.dispersion import cv_interval
@@ -56,7 +56,7 @@ def boots_figure(metrics: Sequence[WindowMetrics]) -> Figure:
         "Dot plots. Rows are arms, columns are windows; the upper panels show tokens per second, "
         "the lower ones tokens per step, one marker a boot, with the CV of each arm in numbers.",
         data,
-        (WIDE, 0.9 + 2 * (0.3 + _ROW_IN * max(rows, 2))),
+        (WIDE, min(0.9 + 2 * (0.3 + _ROW_IN * max(rows, 2)), TALLEST)),
         draw_boots,
         absent="" if data.rows else "no usable window in these records",
     )

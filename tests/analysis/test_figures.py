@@ -17,12 +17,13 @@ from matplotlib.text import Text
 from sealed_run import Shape, make_run, small_plan
 
 from analysis.figures import FORMS, Figure, render, study_figures
+from analysis.figures.boots import boots_figure
 from analysis.figures.decisions import decisions_figure
 from analysis.figures.files import figure_files
 from analysis.figures.gaps import Distribution
 from analysis.figures.goodput import beaten_spans, fastest_arm
 from analysis.figures.rows import grouped, pairs, rows_of
-from analysis.figures.style import PALE, RC, SMALLEST_PT, looks
+from analysis.figures.style import PALE, RC, SMALLEST_PT, TALLEST, looks
 from analysis.metrics import run_metrics
 from analysis.reading import Run, read_run
 from analysis.streaming.large_run import read_run_in_batches
@@ -137,6 +138,13 @@ def test_of_many_boots_each_is_seen(many: dict[str, Figure]) -> None:
                 seen += len(dots)
     # Output of both arms, and the acceptance of one, in two windows.
     assert seen == (24 + 12) * 2
+
+
+def test_however_many_arms_a_figure_fits_a_page(many: dict[str, Figure], run: Run) -> None:
+    of_one = [m for m in run_metrics(run) if m.arm == "draft"]
+    arms = [replace(m, arm=f"arm-{i:02}", place=(i, m.place[1])) for i in range(40) for m in of_one]
+    for figure in (*many.values(), boots_figure(arms)):
+        assert figure.size_in[1] <= TALLEST
 
 
 def test_what_stands_beside_the_dots_hides_none(many: dict[str, Figure]) -> None:
