@@ -37,7 +37,8 @@ def delete_there(home: Home, host: Host, fetched: Fetched) -> None:
         raise RunBusyError(f"run {run_id} is still being written: nothing is deleted", "kit status")
     _require_same(host, there.run(run_id), RunDirectory(fetched.directory))
     job = there.job(run_id)
-    notes = [f"{run_id}.pid{end}" for end in ("", ".status", ".lock")]
+    ends = ("pid", "pid.status", "pid.lock", "slurm", "stop")
+    notes = [f"{run_id}.{end}" for end in ends]
     _remove(host, [job, *(job.with_name(name) for name in notes)])
     places = (there.run(run_id), there.scratch(run_id), there.container(run_id), there.log(run_id))
     _remove(host, list(places))

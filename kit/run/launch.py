@@ -65,10 +65,18 @@ def jobs(home: Home, say: Say) -> Iterator[Job]:
 
 
 def read_job(path: Path) -> Job:
-    """The job in this file. FormatError where it is none."""
+    """The job in this file. FormatError where it is none, or one of another run.
+
+    The run id becomes part of paths, and the file may be a host's.
+    """
     if path.exists() and not path.is_file():
         raise FormatError(f"{path} is not a file, so no job", f"move it away: ls -ld {path}")
-    return from_object(Job, canonical.decode(path.read_bytes()))
+    job = from_object(Job, canonical.decode(path.read_bytes()))
+    if job.run_id != path.stem:
+        raise FormatError(
+            f"{path}: its run {job.run_id[:80]!r} is not that of its file", f"move it away: {path}"
+        )
+    return job
 
 
 def resume_command(host: Host, run_id: str) -> str:

@@ -177,6 +177,7 @@ class SshHost:
             found = self.connection.again(lambda live: live.sftp.listdir(str(directory)))
         except FileNotFoundError:
             return ()
+        sftp_copy.require_names(directory, found)
         return tuple(sorted(found))
 
     def used_mib(self, directories: Sequence[Path]) -> int:

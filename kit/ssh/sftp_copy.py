@@ -1,24 +1,33 @@
 """Copy trees over an open SFTP session, where rsync is missing on one of the two sides.
 
 Invariant: the outcome is that of rsync: the target equals the source. Every file travels whole.
+What a host names its files never leads out of the target: a directory's entry is one word, once.
 """
 
 from __future__ import annotations
 
 import shutil
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 import paramiko
+
+from records.errors import ForeignDirectoryError
 
 _PARTIAL = ".kit-partial"
 
 
 def fetch(sftp: paramiko.SFTPClient, source: Path, target: Path) -> None:
-    """Make the directory `target` here equal `source` there; links arrive as links."""
+    """Make the directory `target` here equal `source` there; links arrive as links.
+
+    ForeignDirectoryError where the host names a file as none can be named.
+    """
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    for entry in sftp.listdir_attr(str(source)):
+    entries = sftp.listdir_attr(str(source))
+    require_names(source, [entry.filename for entry in entries])
+    for entry in entries:
         there, here = source / entry.filename, target / entry.filename
         mode = entry.st_mode or 0
         if stat.S_ISDIR(mode):
@@ -27,6 +36,22 @@ def fetch(sftp: paramiko.SFTPClient, source: Path, target: Path) -> None:
             here.symlink_to(sftp.readlink(str(there)) or "")
         elif stat.S_ISREG(mode):
             sftp.get(str(there), str(here))
+
+
+def require_names(directory: Path, names: Sequence[str]) -> None:
+    """ForeignDirectoryError unless these can be what one directory holds: one word each, once.
+
+    Joined to a path here, another would be written elsewhere; under a second one of its name, that
+    was a link, where the link leads.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in ("", ".", "..") or name in seen or "/" in name or "\0" in name:
+            raise ForeignDirectoryError(
+                f"{directory}: the host names a file {name!r} in it, as no directory can hold one",
+                "nothing was taken: do not trust this host",
+            )
+        seen.add(name)
 
 
 def put(sftp: paramiko.SFTPClient, source: Path, target: Path) -> None:
