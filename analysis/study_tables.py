@@ -13,8 +13,9 @@ from datetime import UTC, datetime
 from analysis.claiming.reading import StudyRun
 from analysis.not_begun import named as blocks_named
 from analysis.publish import Study
+from analysis.statistics.nested import NestedEffects
 from analysis.study import Execution, StudyStratum, closed_note, merge, outcome_of, outcomes
-from analysis.study_hosts import Effects, host_effects, host_means
+from analysis.study_hosts import MEASURES, Effects, host_effects, host_means
 from analysis.table import MISSING, Column, Table, number, words
 from records.plan import boot_order
 
@@ -182,7 +183,13 @@ def _hosts(named: Sequence[tuple[str, StudyStratum]], notes: tuple[str, ...]) ->
 
 
 def _effects(named: Sequence[tuple[str, StudyStratum]], notes: tuple[str, ...]) -> Table:
-    rows = [(name, *_effect(one)) for name, study in named for one in host_effects(study)]
+    of_strata = [(name, host_effects(study)) for name, study in named]
+    rows = [
+        (name, *_effect(one, one.found))
+        for name, effects in of_strata
+        for one in effects
+        if one.found is not None
+    ]
     return Table(
         "host-effects",
         "How much of the spread belongs to hosts, how much to their boots",
@@ -193,6 +200,7 @@ def _effects(named: Sequence[tuple[str, StudyStratum]], notes: tuple[str, ...]) 
                 "(analysis/statistics/nested.py); SDs in percent of the mean. Below six hosts "
                 "the host SD describes these hosts and says little of others."
             ),
+            *(told for name, effects in of_strata for told in _without_effects(name, effects)),
         ),
         (
             *words("stratum", "arm", "window", "quantity", "unit"),
@@ -209,13 +217,23 @@ def _effects(named: Sequence[tuple[str, StudyStratum]], notes: tuple[str, ...]) 
     )
 
 
-def _effect(one: Effects) -> Iterator[str]:
+def _without_effects(name: str, effects: Sequence[Effects]) -> Iterator[str]:
+    """What has no components, once for each reason."""
+    whys: dict[str, dict[str, list[str]]] = {}
+    for one in effects:
+        if one.found is None:
+            cells = whys.setdefault(one.problem, {})
+            cells.setdefault(f"{one.arm} {one.window}", []).append(one.quantity)
+    for why, cells in whys.items():
+        parts = [
+            cell if len(quantities) == len(MEASURES) else f"{cell} ({', '.join(quantities)})"
+            for cell, quantities in cells.items()
+        ]
+        yield f"Stratum {name}, without a row since {why}: {', '.join(parts)}."
+
+
+def _effect(one: Effects, found: NestedEffects) -> Iterator[str]:
     yield from (one.arm, one.window, one.quantity, one.unit, str(one.hosts), str(one.boots))
-    found = one.found
-    if found is None:
-        yield from (MISSING,) * 9
-        yield one.problem
-        return
     mean = found.grand_mean
     yield number(mean, 3)
     for sd in (found.boot, found.host):

@@ -49,10 +49,10 @@ def boots_figure(metrics: Sequence[WindowMetrics]) -> Figure:
         "Every boot, by arm and window",
         "Each marker is one boot: output throughput (top) and acceptance length (bottom), in a "
         "panel for each window; the boots of an arm in their order from top to bottom. At the "
-        "right their CV: the standard deviation in percent of the mean. The bar below the markers "
-        "is the mean with the 95 % interval of Student's t, drawn from three boots on; with two "
-        "groups of boots read the markers, not the bar. Arms without speculation have no "
-        "acceptance length.",
+        "right, from two boots on, their CV: the standard deviation in percent of the mean. The "
+        "bar below the markers is the mean with the 95 % interval of Student's t, drawn from three "
+        "boots on; with two groups of boots read the markers, not the bar. Arms without "
+        "speculation have no acceptance length.",
         "Dot plots. Rows are arms, columns are windows; the upper panels show tokens per second, "
         "the lower ones tokens per step, one marker a boot, with the CV of each arm in numbers.",
         data,
@@ -182,12 +182,13 @@ def _panel(
     axis.set_yticks(centres, list(bands))
     axis.set_ylim(top, 0)
     axis.margins(x=0.08)
-    low, high = axis.get_xlim()
-    axis.set_xlim(low, high + _ROOM * (high - low))
-    axis.text(
-        0.99, 1.01, "CV", color=GREY, ha="right", va="bottom", transform=axis.transAxes,
-        fontsize=SMALLEST_PT,
-    )  # fmt: skip
+    if any(row[f"{name}_cv_percent"] is not None for row in rows):
+        low, high = axis.get_xlim()
+        axis.set_xlim(low, high + _ROOM * (high - low))
+        axis.text(
+            0.99, 1.01, "CV", color=GREY, ha="right", va="bottom", transform=axis.transAxes,
+            fontsize=SMALLEST_PT,
+        )  # fmt: skip
     axis.grid(axis="y", visible=False)
 
 

@@ -295,9 +295,15 @@ def test_the_tables_hold_every_planned_boot(fleet: StudyStratum) -> None:
     assert len(tables["hosts"]) == 6 * 2
     (row,) = [r for r in tables["hosts"] if r["host"] == "h-5" and r["arm"] == NONE]
     assert row["outlier"] == "yes"
-    assert {r["quantity"] for r in tables["host-effects"]} == {
-        "throughput", "acceptance", "step gap p50"
-    }  # fmt: skip
+    assert {r["quantity"] for r in tables["host-effects"]} == {"throughput", "step gap p50"}
+    assert all(row["boot_sd_percent"] is not None for row in tables["host-effects"])
+    (told,) = [
+        note
+        for table in merged_tables([fleet])
+        for note in table.notes
+        if note.startswith("Stratum A, without a row since boots do not differ within any host")
+    ]
+    assert told.endswith(f": {GRAPH} c64 (acceptance).")
 
 
 def test_one_run_of_a_plan_is_no_study(make: Maker) -> None:
