@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from analysis.claiming.reading import BootRecord, Line, StudyRun
+from analysis.plan_order import PlanOrder
 from analysis.report.model import Origin, Source
 from analysis.trace import Trace, places
 
@@ -81,7 +82,9 @@ class SourceBook:
             for one in self._origins(_label(w.arm, w.boot, w.window), w.lines)
         ]
         origins += self._origins("other lines", trace.other_lines)
-        names = sorted({(w.arm, w.window) for w in trace.windows})
+        order = PlanOrder(self._runs[run.run].plan for run in trace.runs if run.run in self._runs)
+        cells = {(w.arm, w.window) for w in trace.windows}
+        names = sorted(cells, key=lambda cell: order.cell(*cell))
         title = "; ".join(f"arm {arm}, window {window}" for arm, window in names)
         runs = tuple(run.run for run in trace.runs)
         return self._anchor(title or f"study {trace.study}", origins, runs)
