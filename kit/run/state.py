@@ -198,7 +198,10 @@ class RunState:
 
     def _run_ended(self, event: schema.RunEnded) -> str:
         self.ended, self.phase = True, "ended"
-        return f"run ended: {count(event.completed, 'boot')} completed, {event.failed} failed"
+        out = event.left_out
+        listed = f"{'blocks' if len(out) > 1 else 'block'} {', '.join(map(str, out))}"
+        told = f"; {listed} left out, as the host's time was running out" if out else ""
+        return f"run ended: {count(event.completed, 'boot')} completed, {event.failed} failed{told}"
 
 
 def count(number: int, what: str) -> str:

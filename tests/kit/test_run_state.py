@@ -10,6 +10,10 @@ from records.errors import BindingError, InterruptedRunError, KitError
 from records.schema import WindowEnded
 from tests.sealed_run import Shape, make_run, small_plan
 
+# A host that was there for a quarter of an hour.
+LEFT_OUT = (
+    Path(__file__).parents[2] / "records/data/20261130T172404Z-sm90-confounds-aee89a/events.jsonl"
+)
 RUN = "20261130T100000Z-test-plan-0a1b2c"
 
 
@@ -77,6 +81,14 @@ def test_a_void_window_is_told_in_units_for_people_and_kept_as_recorded(tmp_path
         "host-steal: 7.00 % of CPU time, bound 5.00 %\n"
     ) in text
     assert set(state.voids.values()) == {recorded}
+
+
+def test_blocks_that_were_left_out_are_told_at_the_end() -> None:
+    lines = [state.see(e) for state in [RunState()] for e in JournalTail(LEFT_OUT).new_events()]
+    assert lines[-1] == (
+        "run ended: 2 boots completed, 0 failed; blocks 4, 12 left out, "
+        "as the host's time was running out"
+    )
 
 
 def test_time_left_follows_the_boots_so_far(tmp_path: Path) -> None:
