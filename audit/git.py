@@ -185,16 +185,19 @@ class Git:
 
     def versions(self, path: Path) -> Iterator[bytes]:
         """What a file held after each commit that changed it, newest first."""
-        for change in self.changes(path):
-            if change.status != "D":
-                yield self.blob(change.new_blob)
+        ids = [change.new_blob for change in self.changes(path) if change.status != "D"]
+        held = self.blobs(ids)
+        return (held[id_] for id_ in ids)
 
     def at(self, commit: str, path: Path) -> bytes | None:
         """What a file held in a commit; None where it was not there."""
         name = f"{commit}:{self.relative(path)}"
+        done = _run(self.program, self.top, "cat-file", "blob", name)
+        if done.returncode == 0:
+            return done.stdout
         if _run(self.program, self.top, "cat-file", "-e", name).returncode != 0:
             return None
-        return self._run("cat-file", "blob", name)
+        raise _failed(done, "cat-file")
 
     def commits(self, *paths: Path) -> tuple[str, ...]:
         """Every commit reachable from HEAD that changed something below `paths`, newest first."""
@@ -228,7 +231,7 @@ class Git:
         for blob in wanted:
             head, _, _ = output[at : at + 200].partition(b"\n")
             words = head.split(b" ")
-            if len(words) != 3:
+            if len(words) != 3 or words[1] != b"blob":
                 raise FormatError(f"git has no blob {blob}", remedy="git fsck")
             start = at + len(head) + 1
             found[blob] = output[start : start + int(words[2])]
@@ -251,9 +254,13 @@ class Git:
     def _run(self, *arguments: str, stdin: bytes = b"") -> bytes:
         done = _run(self.program, self.top, *arguments, stdin=stdin)
         if done.returncode != 0:
-            said = os.fsdecode(done.stderr).strip()
-            raise FormatError(f"git {arguments[0]}: {said}", remedy="git fsck")
+            raise _failed(done, arguments[0])
         return done.stdout
+
+
+def _failed(done: subprocess.CompletedProcess[bytes], command: str) -> FormatError:
+    said = os.fsdecode(done.stderr).strip()
+    return FormatError(f"git {command}: {said}", remedy="git fsck")
 
 
 def _real(path: Path) -> Path:

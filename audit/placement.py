@@ -17,7 +17,7 @@ from audit.repository import RepositoryView
 def records_git(repository: RepositoryView) -> Git | None:
     """The project's repository; that of the records only where they lie outside the project."""
     inside = repository.data.is_relative_to(repository.root)
-    return Git.find(repository.root if inside else repository.data)
+    return repository.git(repository.root if inside else repository.data)
 
 
 def misplaced(root: Path, directory: Path) -> Iterator[tuple[Path, str]]:

@@ -1,4 +1,4 @@
-"""The repository as the checks see it: paths, runs, and each journal read once.
+"""The repository as the checks see it: paths, runs, git, and each journal read once.
 
 Invariant: reading only. A journal is read line by line, requests are kept as counts, so memory does
 not grow with the number of chunks.
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from audit.git import Git
 from audit.journal_scan import JournalScan, scan_journal
 from records.errors import ChainError, FormatError
 from records.run_directory import RunDirectory, runs_in
@@ -54,7 +55,10 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryView:
-    """`root`: the project; `data`: the records; both absolute. `only`: one run of them, "": all."""
+    """`root`: the project; `data`: the records; both absolute. `only`: one run of them, "": all.
+
+    What git said is kept for all views of one audit, which asks it the same of every run.
+    """
 
     root: Path
     data: Path
@@ -62,6 +66,8 @@ class RepositoryView:
     _runs: list[RunView] = field(default_factory=list)
     _scans: dict[str, JournalScan] = field(default_factory=dict)
     _kept: dict[str, Any] = field(default_factory=dict)
+    _repositories: dict[Path, Git | None] = field(default_factory=dict)
+    _past: dict[Path, tuple[bytes, ...]] = field(default_factory=dict)
 
     @property
     def runs(self) -> tuple[RunView, ...]:
@@ -74,7 +80,9 @@ class RepositoryView:
     def each(self) -> Iterator[RepositoryView]:
         """A view of each run, which alone keeps what is read of it: one goes before the next."""
         for run in self.runs:
-            yield RepositoryView(self.root, self.data, run.name)
+            yield RepositoryView(
+                self.root, self.data, run.name, _repositories=self._repositories, _past=self._past
+            )
 
     def once(self, key: str, make: Callable[[], T]) -> T:
         """What `make` gives, made once for all checks of one audit."""
@@ -82,6 +90,21 @@ class RepositoryView:
             self._kept[key] = make()
         kept: T = self._kept[key]
         return kept
+
+    def git(self, directory: Path) -> Git | None:
+        """The repository that a directory lies in, as `Git.find` has it."""
+        if directory not in self._repositories:
+            self._repositories[directory] = Git.find(directory)
+        return self._repositories[directory]
+
+    def versions(self, path: Path) -> Iterator[bytes]:
+        """A file as it is, then as it was in each commit that changed it, newest first."""
+        if path.is_file():
+            yield path.read_bytes()
+        if path not in self._past:
+            git = self.git(path.parent)
+            self._past[path] = () if git is None else tuple(git.versions(path))
+        yield from self._past[path]
 
     def scan(self, run: RunView) -> JournalScan:
         """The run's journal, read once and kept."""

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from audit.finding import Check, Code, Finding
-from audit.git import Git
 from audit.journal_scan import Event, JournalScan
 from audit.repository import RepositoryView
 from records.digest import Digest
@@ -157,7 +155,7 @@ def _engine_lock(repository: RepositoryView, shown: str, engines: list[Event]) -
             continue
         seen.add(key)
         path = repository.root / "images" / event.value.lock
-        versions = (Digest.of(data) for data in _versions(path))
+        versions = (Digest.of(data) for data in repository.versions(path))
         if event.value.lock_digest not in versions:
             got = f"{event.value.lock_digest} ({event.value.lock})"
             now = Digest.of(path.read_bytes()) if path.is_file() else "no such file"
@@ -171,7 +169,9 @@ def _installed(repository: RepositoryView, shown: str, engines: list[Event]) -> 
         if bound.runtime in _IMAGES:
             continue
         path = repository.root / "images" / f"{bound.lock.removesuffix('.lock')}.binding.json"
-        known = [_binding_digest(data, str(bound.lock_digest)) for data in _versions(path)]
+        known = [
+            _binding_digest(data, str(bound.lock_digest)) for data in repository.versions(path)
+        ]
         wanted = [digest for digest in known if digest]
         if wanted and str(bound.digest) not in wanted:
             want = f"{wanted[0]} ({repository.show(path)})"
@@ -193,7 +193,7 @@ def _image(repository: RepositoryView, shown: str, engines: list[Event]) -> Iter
         bound = event.value
         if bound.runtime not in _IMAGES:
             continue
-        versions = _versions(repository.root / "images" / bound.lock)
+        versions = repository.versions(repository.root / "images" / bound.lock)
         data = next((d for d in versions if Digest.of(d) == bound.lock_digest), None)
         if data is None:
             continue
@@ -242,7 +242,7 @@ def _model_lock(repository: RepositoryView, shown: str, models: list[Event]) -> 
         if model in seen or now.get(model) == files:
             continue
         seen.add(model)
-        if any(_once_locked(data).get(model) == files for data in _versions(path)):
+        if any(_once_locked(data).get(model) == files for data in repository.versions(path)):
             continue
         locked = now.get(model, {})
         for name in sorted(files.keys() | locked.keys()) or [model]:
@@ -256,15 +256,6 @@ def _model_lock(repository: RepositoryView, shown: str, models: list[Event]) -> 
                     str(got or "no such file"),
                     f"{want or 'no such file'} (images/{MODELS_LOCK})",
                 )
-
-
-def _versions(path: Path) -> Iterator[bytes]:
-    """A file as it is, then as it was in each commit that changed it."""
-    if path.is_file():
-        yield path.read_bytes()
-    git = Git.find(path.parent)
-    if git is not None:
-        yield from git.versions(path)
 
 
 def _once_locked(data: bytes) -> dict[str, dict[str, Digest]]:

@@ -10,7 +10,6 @@ from analysis.claiming.documents import FINDINGS
 from analysis.findings import FILE_NAME, SECTION, parse
 from analysis.findings import Finding as PaperFinding
 from audit.finding import Check, Code, Finding
-from audit.git import Git
 from audit.paper import FindingFile, PaperView, paper
 from audit.repository import RepositoryView
 from records.errors import FormatError
@@ -238,7 +237,7 @@ def _cited(view: PaperView, by_id: dict[str, PaperFinding]) -> Iterator[Finding]
 
 
 def _history(repository: RepositoryView, by_id: dict[str, PaperFinding]) -> Iterator[Finding]:
-    git = Git.find(repository.root)
+    git = repository.git(repository.root)
     if git is None:
         return  # the check of the history says that it is not known
     folder = repository.root / FINDINGS

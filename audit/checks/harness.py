@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from audit.checks.engine import imports_in
 from audit.finding import Check, Code, Finding
-from audit.git import Git
 from audit.harness_archive import digest_of, sources_in, versions
 from audit.repository import RepositoryView, RunView
 from records import canonical, schema
@@ -36,7 +35,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
         return
     # Sources in the work tree are read by the engine's check.
     wanted.pop(digest_of(sources_in(repository.root)), None)
-    git = Git.find(repository.root) if wanted else None
+    git = repository.git(repository.root) if wanted else None
     for commit, sources in versions(git, repository.root) if git else ():
         if wanted.pop(digest_of(sources), None) is not None:
             for name, source in sorted(sources.items()):

@@ -42,7 +42,7 @@ MOVED = Code(
 
 def check(repository: RepositoryView) -> Iterator[Finding]:
     """Compare both files with what git holds of them, and the first with all runs."""
-    git = Git.find(repository.root)
+    git = repository.git(repository.root)
     plans = {run.name: s.plan for run in repository.runs if (s := run_started(run)) is not None}
     try:
         studies = load_evidence(repository.root)

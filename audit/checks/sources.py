@@ -11,7 +11,6 @@ from analysis.typeset.generated import made_names, strays
 from audit.checks.tables import TABLES
 from audit.concealment import concealed
 from audit.finding import Check, Code, Finding
-from audit.git import Git
 from audit.paper import paper
 from audit.repository import RepositoryView
 from records.run_directory import is_regular
@@ -83,7 +82,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
         if not _is_read(inside, is_regular(path)):
             got = "a file" if is_regular(path) else "no regular file"
             yield UNREAD.at(repository.show(path), 0, "", got, "sources, findings, tables, lists")
-    git = Git.find(repository.root)
+    git = repository.git(repository.root)
     if git is not None and (repository.root / GENERATED).is_relative_to(git.top):
         for name in git.tracked(repository.root / GENERATED):
             yield HELD.at(repository.show(git.top / name), 0, "", "in git's index", "ignored")
