@@ -14,7 +14,7 @@ from typing import Any
 
 from analysis.claiming.claim import Claim, Result, Value
 from analysis.claiming.quantities import Measure, acceptance_length, p95_ms, throughput
-from analysis.claiming.reading import BootRecord, Line, Reading, StudyRun
+from analysis.claiming.reading import BootRecord, Reading, StudyRun
 from analysis.definitions import definition
 from analysis.metrics import WindowMetrics
 from analysis.plan_order import PlanOrder
@@ -159,21 +159,26 @@ _TAKEN: dict[str, Callable[[Sequence[Any]], _Shown]] = {
 
 
 def _measured(value: Value, runs: Mapping[str, StudyRun], shown: _Shown) -> Iterator[BootValue]:
+    metrics = {(m.run_id, m.boot, m.window): m for run in value.runs for m in runs[run].metrics}
+    boots = {(run, b.started.boot): b for run in value.runs for b in runs[run].boots}
     for use in value.measured:
-        run = runs[use.run]
-        metrics = next(m for m in run.metrics if (m.boot, m.window) == (use.boot, use.window))
-        found = shown.of(metrics)
-        boot = next(b for b in run.boots if b.started.boot == use.boot)
+        run, boot = runs[use.run], boots[use.run, use.boot]
+        found = shown.of(metrics[use.run, use.boot, use.window])
         yield _of(run, boot, (use.window,), shown.printed(found), found)
 
 
 def _alone(value: Value, runs: Mapping[str, StudyRun]) -> Iterator[BootValue]:
     """The claim's function over one boot at a time, of those whose lines it read."""
+    read = {(line.run, line.seq) for line in value.lines}
     for run_id in value.runs:
         run = runs[run_id]
+        named = {
+            name for (name, _), seqs in run.lines.boots.items()
+            if any((run_id, seq) in read for seq in seqs)
+        }  # fmt: skip
         for boot in run.boots:
             name = boot.started.boot
-            if boot.cut_off or not _read(value, run, name):
+            if boot.cut_off or name not in named:
                 continue
             only = replace(
                 run,
@@ -189,11 +194,6 @@ def _alone(value: Value, runs: Mapping[str, StudyRun]) -> Iterator[BootValue]:
                 continue
             windows = tuple(dict.fromkeys(use.window for use in reading.measured))
             yield _of(run, boot, windows, value.claim.printed(found), found)
-
-
-def _read(value: Value, run: StudyRun, boot: str) -> bool:
-    seqs = {seq for (name, _), found in run.lines.boots.items() if name == boot for seq in found}
-    return any(Line(run.run_id, seq) in value.lines for seq in seqs)
 
 
 def _of(
