@@ -2,7 +2,8 @@
 
 Invariant: the bytes depend on the report alone. Every text is escaped by the template engine; what
 is not escaped is this package's own style and script, which the policy in the head names by digest,
-so that no other script or style would run even if one got in.
+so that no other script or style would run even if one got in. What is invisible in a text, or would
+turn the order of what stands beside it over, is shown by its code.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import jinja2
 from markupsafe import Markup
 
 from analysis.report.model import Report
+from records.limits import printable
 
 _TEMPLATES = Path(__file__).parent / "templates"
 # Images are the figures, as data; nothing else is loaded, sent or framed.
@@ -32,6 +34,7 @@ def page(report: Report) -> bytes:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_seen,
     )
     style, script = _own("page.css"), _own("page.js")
     policy = _POLICY.format(style=_source(style), script=_source(script))
@@ -43,6 +46,13 @@ def page(report: Report) -> bytes:
         run_anchors={run.id: run.anchor for run in report.runs},
     )
     return (made + "\n").encode()
+
+
+def _seen(value: object) -> object:
+    """A text with nothing hidden in it; its lines as they are."""
+    if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
+        return value
+    return "\n".join(map(printable, value.split("\n")))
 
 
 def _own(name: str) -> Markup:

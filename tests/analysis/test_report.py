@@ -32,6 +32,8 @@ from tests.sealed_run import Shape, make_run, small_plan
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "records" / "data"
 HOSTILE = "</script></style><img src=x onerror=alert(1)>\"'&"
+# Turns the order of what follows over; the second is of no width.
+HIDDEN = "\u202e\u200b"
 
 
 class Elements(HTMLParser):
@@ -207,6 +209,23 @@ def test_hostile_records_are_text(tmp_path: Path) -> None:
     assert all(HOSTILE in one.reason for one in report.unused)
     assert [one.id for one in report.findings] == ["F001", "F002"]
     assert report.runs[0].stratum[2] == ("GPU", HOSTILE)
+
+
+def test_nothing_invisible_is_in_a_text(tmp_path: Path) -> None:
+    """An arrow of writing direction in a host's words would turn the cells beside it over."""
+
+    def edit(event: Any) -> Any:
+        if isinstance(event, schema.HostObserved):
+            return replace(event, facts={"kernel": f"6.1{HIDDEN}", "driver": HIDDEN})
+        if isinstance(event, schema.BootEnded) and event.outcome == "failed":
+            return replace(event, cause=f"no memory{HIDDEN}", detail=f"one\n{HIDDEN}two")
+        return event
+
+    run = make_run(tmp_path / "data" / "run-1", small_plan(), Shape(fail_last=True, edit=edit))
+    text = page(build(material([run]))).decode()
+    assert not any(char in text for char in HIDDEN)
+    assert "no memory\\u202e\\u200b" in text
+    assert "one\n\\u202e\\u200btwo" in text
 
 
 def test_what_was_not_used_says_why_and_where(tmp_path: Path) -> None:
