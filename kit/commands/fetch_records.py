@@ -68,7 +68,8 @@ def command(
         if delete_remote:
             raise click.UsageError("--from and --delete-remote: what was carried stays")
         local = open_host(here, "local")
-        _report([fetch_run(local, carried.resolve(), carried_data(here, carried))], as_json)
+        data = carried_data(here, carried)
+        _report([fetch_run(local, carried.resolve(), data, say=say)], as_json)
         return
     fetched: list[Fetched] = []
     listed: dict[Path, dict[str, Digest]] = {}
@@ -89,7 +90,7 @@ def command(
                 listed[data] = {leaf.run_id: leaf.seal for leaf in read_runs(data)}
             # One that is named is brought and compared again, byte by byte.
             whole = None if run_id else already_home(run, RunDirectory(data / name), listed[data])
-            fetched.append(whole or fetch_run(host, there.run(name), data, seen))
+            fetched.append(whole or fetch_run(host, there.run(name), data, seen, say))
             if delete_remote and fetched[-1].sealed:
                 delete_there(here, host, fetched[-1])
                 say(f"{name}: deleted on {host.name}; its records are here")

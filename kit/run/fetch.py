@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from kit.home import Home
 from kit.hosts.host import Host
+from kit.run.alone import alone_on
 from kit.run.mirror import require_witnessed
 from records.checkpoint import Leaf, add_run
 from records.digest import Digest
@@ -37,6 +38,13 @@ _INCOMING = ".incoming"
 _BLOCK_BYTES = 1 << 20
 
 
+Say = Callable[[str], None]
+
+
+def _silent(_line: str) -> None:
+    """Say nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fetched:
     """What a fetch did. `new_bytes` of the journal were added; `listed`: the checkpoint grew."""
@@ -48,8 +56,10 @@ class Fetched:
     listed: bool
 
 
-def fetch_run(host: Host, source: Path, data: Path, seen: Home | None = None) -> Fetched:
-    """Bring the run directory `source` of the host below `data`.
+def fetch_run(
+    host: Host, source: Path, data: Path, seen: Home | None = None, say: Say = _silent
+) -> Fetched:
+    """Bring the run directory `source` of the host below `data`; one process at a time.
 
     `seen`: where journals that were followed while they grew stand, as witnesses.
 
@@ -59,8 +69,15 @@ def fetch_run(host: Host, source: Path, data: Path, seen: Home | None = None) ->
     """
     run_id = source.name
     staging = data / _INCOMING / run_id
-    _require_place(data / run_id)
-    staging.parent.mkdir(parents=True, exist_ok=True)
+    for place in (data / run_id, staging.parent, staging):
+        _require_place(place)
+    with alone_on(staging, say):
+        return _fetched(host, source, data, seen)
+
+
+def _fetched(host: Host, source: Path, data: Path, seen: Home | None) -> Fetched:
+    run_id = source.name
+    staging = data / _INCOMING / run_id
     try:
         closed = RunDirectory(data / run_id).closed is not None
         if not staging.exists() and (data / run_id).exists() and not closed:
@@ -113,8 +130,6 @@ def _size(path: Path) -> int:
 
 def _discard(staging: Path) -> None:
     shutil.rmtree(staging, ignore_errors=True)
-    if staging.parent.is_dir() and not any(staging.parent.iterdir()):
-        staging.parent.rmdir()
 
 
 def _require_place(local: Path) -> None:
@@ -175,9 +190,16 @@ def _cut_torn_tail(arrived: RunDirectory) -> None:
     """A journal copied while it grows may end in half a line, which the next fetch brings whole."""
     if arrived.is_sealed or not arrived.events.is_file():
         return
-    data = arrived.events.read_bytes()
     with arrived.events.open("r+b") as file:
-        file.truncate(data.rfind(b"\n") + 1)
+        end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            start = max(0, end - _BLOCK_BYTES)
+            file.seek(start)
+            found = file.read(end - start).rfind(b"\n")
+            end = start + found + 1 if found >= 0 else start
+            if found >= 0:
+                break
+        file.truncate(end)
 
 
 def _beside_closed(arrived: RunDirectory, local: RunDirectory) -> Fetched:
@@ -231,6 +253,7 @@ def verify(run: RunDirectory, run_id: str) -> None:
     if not run.events.is_file():
         raise UnknownRunError(f"run {run_id} has no journal yet", remedy="kit status")
     if not run.is_sealed:
+        _require_unsealed(run)
         run.verify_chain()
         return
     seal = run.seal()
@@ -239,6 +262,21 @@ def verify(run: RunDirectory, run_id: str) -> None:
     run.verify_chain()
     for error in run.verify_files():
         raise error
+
+
+def _require_unsealed(run: RunDirectory) -> None:
+    """ForeignDirectoryError: a seal that is no file, or a link, which no seal would name."""
+    if os.path.lexists(run.path / SEAL_NAME):
+        raise ForeignDirectoryError(
+            f"{run.path / SEAL_NAME} is no file, so the run is neither sealed nor under way",
+            f"see where it came from: ls -l {SEAL_NAME}",
+        )
+    link = next((path for path in sorted(run.path.rglob("*")) if path.is_symlink()), None)
+    if link is not None:
+        raise ForeignDirectoryError(
+            f"{link} is a link to {link.readlink()}; a run holds files of its own alone",
+            f"see where it came from: ls -l {link.name}",
+        )
 
 
 def require_prefix(local: Path, arrived: Path) -> None:

@@ -238,9 +238,8 @@ def _require_fit(
 
 def bring_home(home: Home, host: Host, job: Job, say: Say) -> Fetched:
     """Fetch the records of a job's run to where they belong."""
-    fetched = fetch_run(
-        host, host.home(home).run(job.run_id), home.data_for(job), host.mirror(home)
-    )
+    source, data = host.home(home).run(job.run_id), home.data_for(job)
+    fetched = fetch_run(host, source, data, host.mirror(home), say)
     what = "sealed, verified" if fetched.sealed else "unfinished, verified so far"
     say(f"records of {fetched.run_id}: {fetched.directory} ({what}, {fetched.new_bytes} bytes new)")
     return fetched
