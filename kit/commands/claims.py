@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from analysis.claiming.claim import described
@@ -40,10 +42,9 @@ def command(part: str, tex: bool, unused: bool, as_json: bool) -> None:
         say(f"written: {path}")
         return
     cited = {c.id for d in documents(here.root) for c in citations(d) if c.scheme == "claim"}
+    known = {*found.values, *found.problems}
     ids = sorted(
-        id_
-        for id_ in {*found.values, *found.problems}
-        if part in id_ and not (unused and id_ in cited)
+        (id_ for id_ in known if part in id_ and not (unused and id_ in cited)), key=_by_numbers
     )
     if part and not ids and not unused:
         raise ClaimError(f"no claim has {part!r} in its id", "kit claims lists those there are")
@@ -94,3 +95,8 @@ def command(part: str, tex: bool, unused: bool, as_json: bool) -> None:
             say(f"run {run}, on which some of them rest: {event.WORD} ({event.reason})")
     for study, problem in found.study_problems.items():
         say(f"study {study or '?'}: {problem}")
+
+
+def _by_numbers(id_: str) -> list[str | int]:
+    """To sort by: numbers within a name by their size, c1, c8, c64."""
+    return [int(part) if i % 2 else part for i, part in enumerate(re.split(r"([0-9]+)", id_))]

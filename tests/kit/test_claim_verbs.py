@@ -30,6 +30,15 @@ def test_claims_lists_values_and_reasons(capsys: pytest.CaptureFixture[str]) -> 
     assert "acceptance" not in shown
 
 
+def test_claims_stand_in_the_order_of_the_numbers_in_their_names(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["claims", "sm90-host-1.draft.c", "--json"]) == 0
+    ids = [one["id"] for one in json.loads(capsys.readouterr().out)]
+    windows = list(dict.fromkeys(id_.split(".")[2] for id_ in ids))
+    assert windows == ["c1", "c8", "c64"]
+
+
 def test_what_the_clients_error_leaves_standing_is_not_marked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
