@@ -1,1 +1,1 @@
-"""Records to frames, metrics, statistics, claims and tables."""
+"""Records to runs read, metrics, statistics, claims and tables."""

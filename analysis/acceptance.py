@@ -51,8 +51,6 @@ class Acceptance:
     server_length: float | None
     client_length: float | None
     tokens_per_chunk: float | None
-    tokens_server: int
-    tokens_client: int
     per_position_ppm: tuple[int, ...]
     verdict: Verdict
 
@@ -147,16 +145,9 @@ def accepted(counted: Tally, counters: Counters) -> Acceptance:
         1 + server / drafts if drafts > 0 else None,
         1 + client / drafts if drafts > 0 else None,
         counted.later_tokens / later if later else None,
-        counters.generation_tokens,
-        counted.tokens,
         _in_ppm(counted),
         _verdict(counted, server - client, truncated, drafts),
     )
-
-
-def per_position_ppm(requests: RequestColumns, drafted: int) -> tuple[int, ...]:
-    """Steps that accepted at least p + 1 tokens, in millionths of all steps, for p from 0."""
-    return _in_ppm(tally(requests, drafted))
 
 
 def _in_ppm(counted: Tally) -> tuple[int, ...]:

@@ -16,7 +16,6 @@ from analysis.conduct_tables import (
     pace_table,
     void_table,
 )
-from analysis.frames import require_one_kind
 from analysis.measure_tables import (
     boot_metrics_table,
     definitions_table,
@@ -25,6 +24,7 @@ from analysis.measure_tables import (
     latency_table,
 )
 from analysis.metrics import run_metrics
+from analysis.one_kind import require_one_kind
 from analysis.peer_table import peer_table
 from analysis.reading import Run
 from analysis.server_clock import window_clocks

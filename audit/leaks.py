@@ -20,11 +20,6 @@ class Leak:
     kind: str
     shown: str
 
-    @property
-    def is_secret(self) -> bool:
-        """Whether it opens something, rather than naming somebody."""
-        return self.kind == "secret"
-
 
 # The documented prefixes of Hugging Face, GitHub, GitLab, OpenAI-style, NVIDIA, Slack and AWS keys;
 # PEM (RFC 7468). One pattern a prefix: a literal is searched ten times faster than an alternation.

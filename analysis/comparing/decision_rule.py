@@ -19,6 +19,7 @@ from scipy import stats
 
 from analysis.comparing.verdict import Interval
 from analysis.statistics.dispersion import expected_cv_bounds
+from analysis.statistics.equivalence import one_sided_p
 from analysis.statistics.samples import Floats
 
 POWER = 0.8
@@ -94,8 +95,8 @@ def log_ratio(
     return Decided(
         math.exp(difference),
         Interval(math.exp(difference - reach), math.exp(difference + reach), 1 - 2 * alpha),
-        _tail(inside, error, free),
-        _tail(outside, error, free),
+        one_sided_p(inside, error, free),
+        one_sided_p(outside, error, free),
         needed,
     )
 
@@ -180,9 +181,3 @@ def _estimate_at(quantile: Floats, free: Floats, bound: float) -> Floats:
 def _first(n: Floats, power: Floats) -> int | None:
     enough = np.flatnonzero(power >= POWER)
     return int(n[enough[0]]) if enough.size else None
-
-
-def _tail(room: float, error: float, free: float) -> float:
-    if error > 0:
-        return float(stats.t.sf(room / error, free))
-    return 0.0 if room > 0 else 1.0

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from analysis.exporting.rows import chunk_batches, request_batches, schema_of, window_batches
 from analysis.exporting.tables import CHUNKS, REQUESTS, SCHEMA_VERSION, WINDOWS, Export
-from analysis.frames import require_one_kind
+from analysis.one_kind import require_one_kind
 from analysis.reading import Run
 from analysis.spreadsheet import inert
 from analysis.tables import SYNTHETIC

@@ -17,8 +17,8 @@ from analysis.figures.gaps import gaps_figure
 from analysis.figures.goodput import goodput_figure
 from analysis.figures.timeline import timeline_figure
 from analysis.figures.variance import variance_figure
-from analysis.frames import require_one_kind
 from analysis.metrics import run_metrics
+from analysis.one_kind import require_one_kind
 from analysis.reading import Run
 from analysis.table import Table
 

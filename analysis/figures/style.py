@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# Inches: one column of two, the whole width of the text, and its height less that of a caption.
-COLUMN, WIDE, TALLEST = 3.35, 6.3, 8.0
+# Inches: the whole width of the text, and its height less that of a caption.
+WIDE, TALLEST = 6.3, 8.0
 SMALLEST_PT = 7.0
 
 # M. Okabe and K. Ito, "Color Universal Design" (2008), without yellow, which is too light on paper.

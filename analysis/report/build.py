@@ -17,8 +17,8 @@ from analysis.claiming.reading import StudyRun
 from analysis.comparing.verdict import Verdict
 from analysis.figures.figure import Figure
 from analysis.findings import Finding
-from analysis.frames import require_one_kind
 from analysis.not_begun import not_begun
+from analysis.one_kind import require_one_kind
 from analysis.pools import Pool, pools
 from analysis.publish import require_distinct
 from analysis.reading import Run

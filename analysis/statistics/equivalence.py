@@ -123,13 +123,14 @@ def _verdict(
         math.exp(high),
         margin,
         alpha,
-        _p(min(difference - bottom, top - difference), error, free),
+        one_sided_p(min(difference - bottom, top - difference), error, free),
         equivalent=bottom < low and high < top,
         different=low > top or high < bottom,
     )
 
 
-def _p(room: float, error: float, free: float) -> float:
+def one_sided_p(room: float, error: float, free: float) -> float:
+    """P(T > `room` / `error`), Student's t with `free` degrees; without error it is sure."""
     if error > 0:
         return float(stats.t.sf(room / error, free))
     return 0.0 if room > 0 else 1.0

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from analysis.frames import require_one_kind
+from analysis.one_kind import require_one_kind
 from analysis.reading import Run
 from analysis.streaming.large_run import read_run_in_batches
 from analysis.whole import require_place, whole_directory, write_whole

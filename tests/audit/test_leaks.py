@@ -65,7 +65,7 @@ NOTHING = (
 @pytest.mark.parametrize("text", SECRETS)
 def test_secrets(text: str) -> None:
     (leak,) = leaks(f"x {text}\n".encode())
-    assert leak.is_secret
+    assert leak.kind == "secret"
     assert leak.offset == 2
     assert text not in leak.shown
 

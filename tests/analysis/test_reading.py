@@ -1,4 +1,4 @@
-"""Verified runs as frames: what is flagged, what is left out, what is refused."""
+"""Verified runs as they are read: what is flagged, what is left out, what is refused."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from sealed_run import DRAFTED, Shape, make_run, request, small_plan
 
-from analysis.acceptance import acceptance, per_position_ppm
-from analysis.frames import boots_frame, requests_frame, runs_frame, windows_frame
+from analysis.acceptance import acceptance
 from analysis.metrics import run_metrics
+from analysis.one_kind import require_one_kind
 from analysis.reading import Run, read_run
 from analysis.requests import RequestGatherer
 from records.decode import to_object
@@ -41,37 +40,37 @@ def counters(drafts: int, accepted: int, tokens: int) -> Counters:
     return Counters(drafts, drafts * DRAFTED, accepted, tokens, 0, 0, 0)
 
 
-def test_boots_that_failed_or_were_interrupted_are_rows(eventful):
-    frame = boots_frame([eventful])
-    assert sorted(frame.outcome) == ["completed"] * 4 + ["failed", "interrupted"]
-    assert frame[frame.planned == ""].boot.tolist() == ["prime-draft"]
-    failed = frame[frame.outcome == "failed"].iloc[0]
-    assert failed.cause == "the engine ran out of memory"
+def test_boots_that_failed_or_were_interrupted_are_there(eventful):
+    outcomes = sorted(boot.outcome for boot in eventful.boots)
+    assert outcomes == ["completed"] * 4 + ["failed", "interrupted"]
+    assert [b.started.boot for b in eventful.boots if not b.planned] == ["prime-draft"]
+    (failed,) = (boot for boot in eventful.boots if boot.outcome == "failed")
+    assert failed.ended.cause == "the engine ran out of memory"
 
 
 def test_void_and_unfinished_windows_are_flagged_and_not_used(eventful):
-    frame = windows_frame([eventful])
-    void = frame[frame.void]
+    windows = [(boot, window) for boot in eventful.boots for window in boot.windows]
+    void = [(boot, window) for boot, window in windows if window.void]
     assert len(void) == 3
-    assert not void.usable.any()
-    assert void.void_reasons.str.contains("unfinished").sum() == 1
-    assert set(frame[~frame.void].usable) == {True}
-    used = {(m.boot, m.window) for m in run_metrics(eventful)}
-    assert used == {(w.boot, w.window) for w in frame[frame.usable].itertuples()}
+    assert not any(window in boot.usable_windows for boot, window in void)
+    assert sum("unfinished" in " ".join(window.void) for _, window in void) == 1
+    used = {(b.started.boot, w.window.id) for b, w in windows if w in b.usable_windows}
+    assert used == {(m.boot, m.window) for m in run_metrics(eventful)}
+    assert len(used) == len(windows) - len(void)
 
 
-def test_one_row_a_run(eventful):
-    row = runs_frame([eventful]).iloc[0]
-    assert (row.run, row.sealed, row.synthetic, row.resumed) == ("run-1", True, False, 1)
-    assert (row.completed, row.failed) == (3, 1)
+def test_how_a_run_ended(eventful):
+    assert (eventful.run_id, eventful.sealed) == ("run-1", True)
+    assert (len(eventful.resumed), eventful.started.synthetic) == (1, False)
+    assert (eventful.ended.completed, eventful.ended.failed) == (3, 1)
 
 
-def test_requests_frame_holds_every_request(eventful):
+def test_a_window_holds_every_request(eventful):
     boot = next(b for b in eventful.boots if b.usable_windows)
-    frame = requests_frame(eventful, boot, boot.usable_windows[1])
-    assert frame["index"].tolist() == list(range(6))
-    assert frame.ramp.tolist() == [True, False, False, False, False, False]
-    assert set(frame.tokens) == {16}
+    requests = boot.usable_windows[1].requests
+    assert requests.scalars["index"].tolist() == list(range(6))
+    assert requests.ramp.tolist() == [True, False, False, False, False, False]
+    assert set(requests.chunks.output_tokens().tolist()) == {16}
 
 
 def test_chunk_times_count_from_the_start_of_the_window():
@@ -126,7 +125,7 @@ def test_nothing_is_read_from_a_changed_run(tmp_path):
 def test_synthetic_and_real_runs_do_not_mix(tmp_path, eventful):
     made = read_run(make_run(tmp_path / "run-s", small_plan(), Shape(synthetic=True)))
     with pytest.raises(FormatError, match="run-s"):
-        boots_frame([eventful, made])
+        require_one_kind([eventful, made])
 
 
 def test_open_run_can_be_read(tmp_path):
@@ -207,5 +206,5 @@ class TestAcceptance:
 
     def test_per_position(self):
         made = columns([replace(request(0, 1, DRAFTED), step_accepted=(0, 1, 2, 4))])
-        assert per_position_ppm(made, DRAFTED) == (750_000, 500_000, 250_000, 250_000)
-        assert np.all(np.diff(per_position_ppm(made, DRAFTED)) <= 0)
+        found = acceptance(made, counters(4, 7, 16), DRAFTED)
+        assert found.per_position_ppm == (750_000, 500_000, 250_000, 250_000)
