@@ -1,7 +1,8 @@
 """The tables of a study: what ran, how fast, what was accepted, how late, what was answered.
 
-Invariant: every cell comes from verified records; rows are sorted by what identifies them; void
-windows and boots that did not complete are counted in `boots`, never in a metric.
+Invariant: every cell comes from verified records; arms and windows stand in the order of their plan
+(analysis/plan_order.py); void windows and boots that did not complete are counted in `boots`, never
+in a metric.
 """
 
 from __future__ import annotations
