@@ -8,8 +8,8 @@ from dataclasses import asdict
 from audit.finding import Check, Code, Finding
 from audit.journal_scan import Event, JournalScan, RequestCount
 from audit.repository import RepositoryView
-from records.plan import Plan
-from records.schema import WindowEnded, WindowStarted
+from records.load import Load
+from records.schema import RunStarted, WindowEnded, WindowStarted
 
 USAGE = Code(
     "REQ01",
@@ -97,7 +97,7 @@ def _window(
         got = f"one of the ramp sent at {count.ramp_last_ns} ns"
         want = f"none after {count.steady_first_ns} ns"
         yield RAMP.at(shown, count.line or event.line, f"{place}: {RAMP.title}", got, want)
-    yield from _negative(shown, place, event)
+    yield from _negative(shown, place, event, _load(scan.started, event.value.window))
     report = window.report
     lags = [report.lag_p50_ns, report.lag_p99_ns, report.lag_max_ns]
     if lags != sorted(lags):
@@ -109,13 +109,19 @@ def _window(
 _UNKEPT = {"lag_p50_ns", "lag_p99_ns", "lag_max_ns", "late_send_p99_ns"}
 
 
-def _negative(shown: str, place: str, event: Event) -> Iterator[Finding]:
-    """Counts and times below zero; -1 is a lag of a client that stamped itself, or kept none."""
+def _negative(shown: str, place: str, event: Event, load: Load | None) -> Iterator[Finding]:
+    """Counts and times below zero.
+
+    -1 is a lag of a client that stamped itself, or kept none, and the lateness of a window in which
+    no request had to wait: of a closed loop that sends one a stream.
+    """
     window: WindowEnded = event.value
     said = {**asdict(window.report), "steal_ppm": window.steal_ppm}
+    unknown = _UNKEPT if window.report.stamps != "kernel" else set()
+    if load and load.kind == "closed" and window.report.planned <= load.concurrency:
+        unknown = unknown | {"late_send_p99_ns"}
     for name, value in said.items():
-        unknown = name in _UNKEPT and window.report.stamps != "kernel"
-        if isinstance(value, int) and value < (-1 if unknown else 0):
+        if isinstance(value, int) and value < (-1 if name in unknown else 0):
             yield REPORT.at(
                 shown, event.line, f"{place}: {REPORT.title}", f"{name} {value}", "0 up"
             )
@@ -126,8 +132,8 @@ def _negative(shown: str, place: str, event: Event) -> Iterator[Finding]:
 def _crowd(
     shown: str, place: str, scan: JournalScan, event: Event, count: RequestCount
 ) -> Iterator[Finding]:
-    plan = scan.started.plan if scan.started else None
-    most = _concurrency(plan, event.value.window)
+    load = _load(scan.started, event.value.window)
+    most = load.concurrency if load and load.kind != "burst" else 0  # 0: no limit is known
     together = most_together(count)
     if most and together > most:
         yield CROWDED.at(
@@ -167,12 +173,10 @@ def _limits(
         yield OUTSIDE.at(shown, event.line, message, f"a request that ends at {last_ns}", want)
 
 
-def _concurrency(plan: Plan | None, window_id: str) -> int:
-    """How many requests may be under way; 0: no limit is known."""
-    for window in plan.windows if plan else ():
-        if window.id == window_id and window.load.kind != "burst":
-            return window.load.concurrency
-    return 0
+def _load(started: RunStarted | None, window_id: str) -> Load | None:
+    """The load that the plan asks of this window; None where there is none of that name."""
+    loads = {window.id: window.load for window in started.plan.windows} if started else {}
+    return loads.get(window_id)
 
 
 CHECK = Check(
