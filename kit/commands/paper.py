@@ -36,6 +36,8 @@ def command(as_json: bool) -> None:
     require_tex()
     pdf = here.out / "paper.pdf"
     require_place(pdf, directory=False, option="")
+    if (here.root / GENERATED).is_symlink():  # something else would be written and removed
+        raise PaperError(f"{GENERATED} is a link to somewhere else", f"rm {here.root / GENERATED}")
     with heartbeat(say, "evaluating claims and drawing figures"):
         made = paper_files(here.root, here.data, here.cache)
     removed = _write(here, made)
@@ -52,12 +54,7 @@ def command(as_json: bool) -> None:
 
 
 def _write(here: Home, made: PaperFiles) -> list[Path]:
-    """Write what was made, and leave nothing else; what was removed, by path below the root.
-
-    PaperError: paper/generated is a link, so that something else would be written and removed.
-    """
-    if (here.root / GENERATED).is_symlink():
-        raise PaperError(f"{GENERATED} is a link to somewhere else", f"rm {here.root / GENERATED}")
+    """Write what was made, and leave nothing else; what was removed, by path below the root."""
     removed = []
     for path in strays(here.root, made.files.keys()):
         path.unlink()
