@@ -17,7 +17,7 @@ from kit.options import (
 )
 from kit.output import print_json, print_table, say
 from kit.run.delete_on_host import delete_there
-from kit.run.fetch import Fetched, already_home, carried_data, fetch_run
+from kit.run.fetch import Fetched, already_home, carried_data, fetch_run, require_lists
 from kit.run.launch import jobs
 from kit.run.mirror import refresh_all
 from records.checkpoint import read_runs
@@ -87,6 +87,7 @@ def command(
             name = run.path.name
             data = here.data_for(known[name])
             if data not in listed:
+                require_lists(data)
                 listed[data] = {leaf.run_id: leaf.seal for leaf in read_runs(data)}
             # One that is named is brought and compared again, byte by byte.
             whole = None if run_id else already_home(run, RunDirectory(data / name), listed[data])

@@ -7,6 +7,7 @@ has not ended, goes on nowhere that this machine knows of, and lacks nothing tha
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from kit.home import Home
+from kit.run.fetch import require_lists
 from kit.run.whereabouts import require_all_home, require_gone
 from records.checkpoint import Checkpoint, Leaf, add_run, read_checkpoint, read_runs
 from records.digest import Digest
+from records.durable import scratch_of
 from records.errors import (
     ChainError,
     ClosedRunError,
@@ -26,6 +29,7 @@ from records.errors import (
     RunBusyError,
 )
 from records.journal import Journal, drop_begun
+from records.limits import printable
 from records.plan import Plan, boot_order
 from records.run_directory import RunDirectory, is_regular
 from records.schema import (
@@ -40,7 +44,7 @@ from records.schema import (
     WindowEnded,
     WindowStarted,
 )
-from records.seal import write_seal
+from records.seal import SEAL_NAME, write_seal
 
 _ENDS = ("completed", "failed")
 
@@ -79,6 +83,7 @@ def close_run(home: Home, run: RunDirectory, why: Reason) -> Closed:
     RunBusyError: it is being written. ChainError: it does not verify, or a file that its events
     name did not come home. ForeignDirectoryError: it does not stand among the records.
     """
+    require_lists(run.path.parent)
     if run.is_sealed and run.closed is not None and not _is_listed(run):
         return _listed(home, run)  # a stop came between its seal and the lists
     _require_open(home, run)
@@ -97,6 +102,7 @@ def close_run(home: Home, run: RunDirectory, why: Reason) -> Closed:
     require_gone(home, run.path.name, host_gone=why.host_gone)
     require_all_home(home, run)
     _require_files(run, seen)
+    _require_sealable(run)
     if seen.closed is None:
         _require_later(run, seen.started, why.realtime_ns)
     with Journal.resume(run.events) as journal:
@@ -282,6 +288,29 @@ def _require_later(run: RunDirectory, started: RunStarted, realtime_ns: int) -> 
 
 def _utc(realtime_ns: int) -> str:
     return f"{datetime.fromtimestamp(realtime_ns // 1_000_000_000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _require_sealable(run: RunDirectory) -> None:
+    """ForeignDirectoryError where something stands in the run that no seal can name.
+
+    Sealed beside it, the run would never verify again.
+    """
+    seal = run.path / SEAL_NAME
+    for path in sorted(run.path.rglob("*")):
+        mode, problem = path.lstat().st_mode, ""
+        if stat.S_ISDIR(mode):
+            problem = "" if any(path.iterdir()) else "is an empty directory"
+        elif not stat.S_ISREG(mode):
+            problem = "is neither a file nor a directory"
+        if path in (seal, scratch_of(seal)) and not stat.S_ISREG(mode):
+            problem = "stands where the seal belongs"
+        if not path.name.isprintable():
+            problem = "has a name that is no plain text"
+        if problem:
+            raise ForeignDirectoryError(
+                f"{printable(str(path))} {problem}: no seal can name it, and nothing was closed",
+                "move it away, then the same command",
+            )
 
 
 def _require_files(run: RunDirectory, seen: Seen) -> None:

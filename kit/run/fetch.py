@@ -17,7 +17,7 @@ from kit.home import Home
 from kit.hosts.host import Host
 from kit.run.alone import alone_on
 from kit.run.mirror import require_witnessed
-from records.checkpoint import Leaf, add_run
+from records.checkpoint import CHECKPOINT_NAME, RUNS_NAME, Leaf, add_run
 from records.digest import Digest
 from records.durable import NO_SPACE
 from records.errors import (
@@ -71,6 +71,7 @@ def fetch_run(
     staging = data / _INCOMING / run_id
     for place in (data / run_id, staging.parent, staging):
         _require_place(place)
+    require_lists(data)
     with alone_on(staging, say):
         return _fetched(host, source, data, seen)
 
@@ -143,6 +144,15 @@ def _require_place(local: Path) -> None:
         raise ForeignDirectoryError(
             f"{local} is a file where a run directory belongs", f"move it away: ls -l {local}"
         )
+
+
+def require_lists(data: Path) -> None:
+    """ForeignDirectoryError where RUNS or CHECKPOINT is no file: opening a pipe never ends."""
+    for name in (RUNS_NAME, CHECKPOINT_NAME):
+        if os.path.lexists(data / name) and not is_regular(data / name):
+            raise ForeignDirectoryError(
+                f"{data / name} is no file, and lists the runs", f"see: ls -ld {data / name}"
+            )
 
 
 def require_plain(directory: Path) -> None:
