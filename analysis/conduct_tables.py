@@ -9,13 +9,12 @@ import re
 import statistics
 from collections.abc import Sequence
 
-from analysis.facts import integers, part
+from analysis.facts import pace_ms
 from analysis.not_begun import not_begun
 from analysis.plan_order import PlanOrder
 from analysis.reading import Boot, Run
 from analysis.table import MISSING, Column, Table, number, words
 from records.plan import boot_order
-from records.schema import WindowEnded
 
 _DECISIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("target backend", ("target", "backend")),
@@ -156,7 +155,7 @@ def pace_table(runs: Sequence[Run]) -> tuple[Table, ...]:
     for run in runs:
         for boot in run.boots:
             for window in boot.windows:
-                times = _pace_ms(window.ended)
+                times = pace_ms(window.ended.facts) if window.ended else ()
                 if times and boot.planned is not None:
                     key = (run.run_id, run.host_id, boot.started.arm)
                     seen.setdefault(key, []).extend(times)
@@ -187,12 +186,6 @@ def pace_table(runs: Sequence[Run]) -> tuple[Table, ...]:
         Column("apart", "%"),
     )
     return (Table("pace", "How fast the hosts were", notes, columns, tuple(rows)),)
-
-
-def _pace_ms(ended: WindowEnded | None) -> list[float]:
-    """The times that a window's facts hold (remote/host/pace.py); none in older records."""
-    times = integers(part(ended.facts, "host"), "pace_ns") if ended else []
-    return [ns / 1e6 for ns in times if ns > 0]
 
 
 def calibration_table(runs: Sequence[Run]) -> Table:

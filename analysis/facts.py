@@ -33,3 +33,11 @@ def integer(facts: Mapping[str, Any], name: str) -> int | None:
     """The whole number of this name."""
     value = facts.get(name)
     return value if type(value) is int else None
+
+
+def pace_ms(facts: Mapping[str, Any]) -> tuple[float, ...]:
+    """The times of the fixed piece of work in a window's facts (remote/host/pace.py), in order.
+
+    Empty in older records.
+    """
+    return tuple(ns / 1e6 for ns in integers(part(facts, "host"), "pace_ns") if ns > 0)

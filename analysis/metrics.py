@@ -16,6 +16,7 @@ from analysis.acceptance import Acceptance, Tally, accepted, drafted_tokens, tal
 from analysis.answers import Answers, answers_of, together, why_untold
 from analysis.calibration import length_error_ns, relative_error, stamp_error_ns
 from analysis.definitions import DEFINITIONS, ChunkColumns, Summary, definition
+from analysis.facts import pace_ms
 from analysis.goodput import QUANTITIES, Compliance, Goodput, compliance, goodput_of
 from analysis.plan_order import place_of
 from analysis.reading import Boot, MeasuredWindow, Run
@@ -36,7 +37,8 @@ class WindowMetrics:
     unit of their definition. `answers`: to its prompts; None where prompts or sampling make any two
     windows differ (`analysis.answers.why_untold`). `place`: of arm and window in their plan.
     `length_error_ns`: by how much the window's length may err; inf where the run calibrated nothing
-    at this concurrency.
+    at this concurrency. `pace_ms`: what a fixed piece of work took before and after it; empty in
+    older records.
     """
 
     run_id: str
@@ -58,6 +60,7 @@ class WindowMetrics:
     answers: Answers | None
     place: tuple[int, int]
     length_error_ns: float
+    pace_ms: tuple[float, ...] = ()
 
     @property
     def rate_error(self) -> float:
@@ -139,6 +142,7 @@ def window_metrics(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowMetr
         together(part.answers for part in parts) if looked_at.prompts else None,
         place_of(run.started.plan, planned.arm, measured.window.id),
         length_error_ns(looked_at.error_ns, wall_ns, max(part.last_ns for part in parts)),
+        pace_ms(ended.facts),
     )
 
 

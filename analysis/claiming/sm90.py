@@ -14,6 +14,7 @@ from functools import partial
 from analysis.claiming import gpu_quantities as g
 from analysis.claiming import quantities as q
 from analysis.claiming import rankings as r
+from analysis.claiming import repeats as again
 from analysis.claiming.claim import Claim, Function
 from analysis.goodput import QUANTITIES
 
@@ -188,6 +189,48 @@ def _clients(prefix: str, study: str) -> Iterator[Claim]:
             )
 
 
+def _repeats(prefix: str, study: str) -> Iterator[Claim]:
+    """Of the load that each boot measures twice: what tells boots apart, and what does not."""
+    repeat = f"{_AT}-plain"
+    for arm in ("draft", "draft-eager", "ngram", "none", "fa2", "fa2-fp8"):
+        where = f"arm {arm}, concurrency 64"
+        yield Claim(
+            f"{prefix}.repeat.{arm}.throughput",
+            f"output throughput of the second window of each boot, of the same load, {where}",
+            study,
+            partial(again.repeat_throughput, arm, _AT, repeat),
+            "tok/s",
+            2,
+        )
+        yield Claim(
+            f"{prefix}.repeat.{arm}.within-cv",
+            f"CV of throughput over windows of one boot, {where}",
+            study,
+            partial(again.within_boots_percent, arm, _AT, repeat),
+            "%",
+            2,
+        )
+        for end, text in (("", ""), ("low", "lower 95 % bound: "), ("high", "upper 95 % bound: ")):
+            yield Claim(
+                f"{prefix}.repeat.{arm}.between-boots{f'-{end}' if end else ''}",
+                f"{text}part of the variance of throughput that lies between boots, the rest "
+                f"between the two windows of one boot, {where}",
+                study,
+                partial(again.between_boots_percent, end, arm, _AT, repeat),
+                "%",
+                1,
+            )
+        for end in ("fastest", "slowest"):
+            yield Claim(
+                f"{prefix}.pace.{arm}.{end}",
+                f"{end} time of a fixed piece of work before and after windows, {where}",
+                study,
+                partial(again.pace_ms, end, arm, _AT),
+                "ms",
+                2,
+            )
+
+
 def sm90_claims(prefix: str, study: str, plan_id: str) -> tuple[Claim, ...]:
     """Every claim of a study of one of these plans; none for another plan."""
     if plan_id == _CONFOUNDS:
@@ -198,6 +241,7 @@ def sm90_claims(prefix: str, study: str, plan_id: str) -> tuple[Claim, ...]:
             *_inversion(prefix, study, _LENGTHS),
             *_warm_up(prefix, study),
             *_clients(prefix, study),
+            *_repeats(prefix, study),
         )
     if plan_id == _SHAPE:
         return tuple(_inversion(prefix, study, _SHAPE_LENGTHS))

@@ -69,6 +69,8 @@ def as_expected(plan: Plan) -> Any:
         if isinstance(event, schema.WindowEnded | schema.WindowRequests):
             tenths = EXPECTED.get(arm_of(plan, event.boot), (FA3, FULL, 10))[2]
             event = stretched(event, tenths)
+        if isinstance(event, schema.WindowEnded):
+            event = replace(event, facts={**event.facts, "host": {"pace_ns": [10**6, 1_250_000]}})
         if isinstance(event, schema.WindowRequests) and event.window.endswith("-plain"):
             later = [
                 replace(r, chunk_ns=tuple(ns + 2_000_000 * i for i, ns in enumerate(r.chunk_ns, 1)),
@@ -246,3 +248,18 @@ def test_boots_are_planned_by_the_blocks_of_an_arm(confounds):
     ]
     planned = {row[0]: row[1] for row in table.rows}
     assert (planned["draft"], planned["ngram"], planned["fa2"]) == ("20", "3", "4")
+
+
+def test_a_load_measured_twice_in_each_boot_tells_boots_from_moments(read):
+    claims = {c.id: c for c in sm90_claims("s", "s", "sm90-confounds")}
+
+    def found(id_: str) -> Any:
+        return evaluate(claims[f"s.{id_}"], Reading("s", (read,)))
+
+    share, low, high = (
+        found(f"repeat.draft.between-boots{end}").value for end in ("", "-low", "-high")
+    )
+    assert 0 <= low <= share <= high <= 100
+    assert found("repeat.draft.within-cv").value > 0
+    assert {use.window for use in found("repeat.draft.throughput").measured} == {"c64", "c64-plain"}
+    assert (found("pace.draft.fastest").value, found("pace.draft.slowest").value) == (1.0, 1.25)
