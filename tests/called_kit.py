@@ -149,6 +149,13 @@ def alive(pid: int) -> bool:
         return False
 
 
+def blocks_of(run: RunDirectory) -> tuple[int, ...]:
+    """The blocks that a run was given; () is all."""
+    first = next(iter(run.read())).event
+    assert isinstance(first, schema.RunStarted)
+    return first.blocks
+
+
 def outcomes(run: RunDirectory) -> list[str]:
     """How the boots of a run ended."""
     ended = (e.event for e in run.read() if isinstance(e.event, schema.BootEnded))

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from sshd import children, free_port, wait_for
+from sshd import descendants, free_port, wait_for
 
 NODES = ("node1", "node2", "node3")
 
@@ -65,7 +65,7 @@ class Slurm:
         """All of a node's processes at once, as a power cut does."""
         victims = [*self._steps(node), self.processes[node].pid]
         process = self.processes.pop(node)
-        for pid in [*victims, *(p for victim in victims for p in tree(victim))]:
+        for pid in [*victims, *(p for victim in victims for p in descendants(victim))]:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -209,14 +209,6 @@ class Slurm:
             f"PartitionName=urgent Nodes={every} MaxTime=INFINITE PriorityTier=9",
         ]
         (place / "slurm.conf").write_text("\n".join(lines) + "\n")
-
-
-def tree(pid: int) -> list[int]:
-    """A process's descendants."""
-    found = []
-    for child in children(pid):
-        found += [child, *tree(child)]
-    return found
 
 
 @contextmanager

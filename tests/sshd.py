@@ -48,6 +48,14 @@ def keygen(path: Path, passphrase: str = "") -> Path:
     return path
 
 
+def fingerprint(key: Path) -> str:
+    """As the system's own ssh-keygen has it."""
+    done = subprocess.run(
+        [program("ssh-keygen"), "-lf", f"{key}.pub"], capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()[1]
+
+
 @dataclass
 class Sshd:
     """One sshd and the kit's directory on its host."""
@@ -138,6 +146,11 @@ def children(pid: int) -> list[int]:
         return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):
         return []
+
+
+def descendants(pid: int) -> list[int]:
+    """A process's children, and theirs."""
+    return [one for child in children(pid) for one in (child, *descendants(child))]
 
 
 def _is_sshd(pid: int) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from files_below import files_below
+
 from audit.catalogue import ALL
 from audit.report import as_object, as_text, checks_document
 from audit.runner import audit, explain
@@ -22,9 +24,9 @@ def test_healthy_project_has_no_findings(project):
 
 
 def test_audit_changes_nothing(project):
-    before = _contents(project.root)
+    before = files_below(project.root)
     audit(project.root, project.data)
-    assert _contents(project.root) == before
+    assert files_below(project.root) == before
 
 
 def test_empty_records_are_healthy(tmp_path):
@@ -53,11 +55,3 @@ def test_every_code_has_a_mutation():
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 named.add(node.value)
     assert {code.code for check in ALL for code in check.codes} - named == set()
-
-
-def _contents(root: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(root)): path.read_bytes()
-        for path in sorted(root.rglob("*"))
-        if path.is_file()
-    }

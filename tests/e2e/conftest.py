@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ssh_kit import SshKit
+from ssh_kit import SshKit, name_of
 from sshd import Sshd, keygen, running
+
+from kit.ssh.config import read_config, resolve
+from kit.ssh.host import SshHost
+from kit.ssh.known_hosts import Meeting
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +33,12 @@ def sshd(tmp_path: Path, user_home: Path) -> Iterator[Sshd]:
 def kit(tmp_path: Path, user_home: Path) -> SshKit:
     """A laptop of this user."""
     return SshKit(tmp_path / "laptop", user_home)
+
+
+@pytest.fixture
+def host(sshd: Sshd, kit: SshKit, monkeypatch: pytest.MonkeyPatch) -> SshHost:
+    """The host as an object, met for the first time."""
+    monkeypatch.setenv("HOME", str(kit.user_home))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    meeting = Meeting(kit.home / "known_hosts", accept_new=True, ask=None, say=print)
+    return SshHost(resolve(name_of(sshd), read_config()), meeting)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from called_kit import count, outcomes, tiny_plan
+from called_kit import blocks_of, count, outcomes, tiny_plan
 from slurm_service import Slurm, running
 from ssh_kit import SshKit, name_of
 from sshd import Sshd, wait_for
@@ -45,12 +45,6 @@ def kit(tmp_path: Path, slurm: Slurm) -> SshKit:
     kit = SshKit(tmp_path / "login%A", tmp_path, tiny_plan(blocks=3, tokens=40))
     kit.extra = {**slurm.env, "KIT_SLURM": str(site)}
     return kit
-
-
-def blocks_of(run: RunDirectory) -> tuple[int, ...]:
-    first = next(iter(run.read())).event
-    assert isinstance(first, schema.RunStarted)
-    return first.blocks
 
 
 def host_of(run: RunDirectory) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from ssh_kit import SshKit, name_of
-from sshd import Sshd, free_port, keygen, program, running, wait_for
+from sshd import Sshd, fingerprint, free_port, keygen, program, running, wait_for
 
 from kit.hosts.host import HostSpec
 from kit.ssh.config import read_config, resolve
@@ -33,22 +33,6 @@ from records.errors import (
 )
 
 pytestmark = pytest.mark.timeout(120)
-
-
-def fingerprint(key: Path) -> str:
-    done = subprocess.run(
-        [program("ssh-keygen"), "-lf", f"{key}.pub"], capture_output=True, text=True, check=True
-    )
-    return done.stdout.split()[1]
-
-
-@pytest.fixture
-def host(sshd: Sshd, kit: SshKit, monkeypatch: pytest.MonkeyPatch) -> SshHost:
-    """The host as an object, met for the first time."""
-    monkeypatch.setenv("HOME", str(kit.user_home))
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    meeting = Meeting(kit.home / "known_hosts", accept_new=True, ask=None, say=print)
-    return SshHost(resolve(name_of(sshd), read_config()), meeting)
 
 
 def test_first_contact_shows_the_fingerprint_and_asks_to_be_accepted(

@@ -10,19 +10,11 @@ from pathlib import Path
 
 import pytest
 from ssh_kit import SshKit, name_of
-from sshd import Sshd, keygen, program, running
+from sshd import Sshd, fingerprint, keygen, program, running
 
 from records.errors import HostKeyError
 
 pytestmark = pytest.mark.timeout(120)
-
-
-def fingerprint(key: Path) -> str:
-    """As the system's own ssh-keygen has it."""
-    done = subprocess.run(
-        [program("ssh-keygen"), "-lf", f"{key}.pub"], capture_output=True, text=True, check=True
-    )
-    return done.stdout.split()[1]
 
 
 def known(kit: SshKit) -> list[dict[str, str]]:

@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 from hub_service import REPOSITORY, REVISION, Hub, running_hub
-from ssh_kit import SshKit, name_of
+from ssh_kit import SshKit
 from sshd import ROOT, Sshd
 
 from kit.docker.setup import set_up_models
 from kit.home import Home
 from kit.planning.plan_file import load_plan
-from kit.ssh.config import read_config, resolve
 from kit.ssh.host import SshHost
-from kit.ssh.known_hosts import Meeting
 from records.digest import Digest
 from records.errors import ProvisionError
 
@@ -60,14 +58,6 @@ def here(tmp_path: Path, hub: Hub) -> Home:
     lock = {"format": 1, "models": dict.fromkeys(plan.models, model)}
     (root / "images" / "models.lock.json").write_text(json.dumps(lock))
     return Home(root, tmp_path / "laptop" / "kit", tmp_path / "data", tmp_path / "out")
-
-
-@pytest.fixture
-def host(sshd: Sshd, kit: SshKit, monkeypatch: pytest.MonkeyPatch) -> SshHost:
-    monkeypatch.setenv("HOME", str(kit.user_home))
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    meeting = Meeting(kit.home / "known_hosts", accept_new=True, ask=None, say=print)
-    return SshHost(resolve(name_of(sshd), read_config()), meeting)
 
 
 def seen_in_processes(token: str) -> list[str]:

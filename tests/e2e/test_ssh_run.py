@@ -12,13 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
-from called_kit import alive, count, outcomes, tiny_plan
+from called_kit import alive, blocks_of, count, outcomes, tiny_plan
 from ssh_kit import SshKit, harness_pid, name_of, runs_on, wait_for_event
 from sshd import Sshd, children, running, wait_for
 
 from records import schema
 from records.errors import HostsFailedError, InterruptedRunError
-from records.run_directory import RunDirectory
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -270,12 +269,6 @@ def test_blocks_are_shared_by_hosts_and_one_that_fails_stops_no_other(
     assert blocks == [(1,), (2,), (3,)]
     assert all(run.is_sealed for run in kit.fetched())
     assert all(outcomes(run) == ["completed", "completed"] for run in kit.fetched())
-
-
-def blocks_of(run: RunDirectory) -> tuple[int, ...]:
-    first = next(iter(run.read())).event
-    assert isinstance(first, schema.RunStarted)
-    return first.blocks
 
 
 def test_the_audit_takes_a_run_of_some_blocks_as_whole(

@@ -31,13 +31,6 @@ PLANS = sorted(path.stem for path in (ROOT / "kit" / "plans").glob("*.toml"))
 RUN = "20261130T100000Z-test-plan-0a1b2c"
 
 
-@pytest.fixture
-def kit_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("home", "data", "out"):
-        monkeypatch.setenv(f"KIT_{name.upper()}", str(tmp_path / name))
-    return tmp_path / "home"
-
-
 def call(*argv: str) -> int:
     return main(argv)
 

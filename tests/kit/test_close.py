@@ -16,6 +16,7 @@ from pathlib import Path
 import closed_run
 import pytest
 import sealed_run
+from files_below import files_below
 
 from kit.commands.close import left_to_another
 from kit.home import Home
@@ -63,17 +64,13 @@ def run(home: Home) -> RunDirectory:
     return closed_run.cut_short(home.data / RUN, plan=PLAN)
 
 
-def tree(path: Path) -> dict[str, bytes]:
-    return {p.relative_to(path).as_posix(): p.read_bytes() for p in path.rglob("*") if p.is_file()}
-
-
 @contextmanager
 def refused(run: RunDirectory, kind: type[KitError], *words: str) -> Iterator[None]:
     """Nothing is written, the reason holds these words, and a next command is named."""
-    before = tree(run.path.parent)
+    before = files_below(run.path.parent)
     with pytest.raises(kind) as caught:
         yield
-    assert tree(run.path.parent) == before
+    assert files_below(run.path.parent) == before
     assert all(word in caught.value.message for word in words), caught.value.message
     assert caught.value.remedy
 
@@ -273,13 +270,13 @@ def test_the_host_comes_back_with_what_was_home_already(home: Home, run: RunDire
     there = home.root / "host" / RUN
     shutil.copytree(run.path, there)
     closed_run.closed(run)
-    before = tree(home.data)
+    before = files_below(home.data)
     again = fetch_run(LocalHost(), there, home.data)
     assert (again.new_bytes, again.listed) == (0, False)
     copy = home.root / "copy" / RUN
     shutil.copytree(run.path, copy)
     fetch_run(LocalHost(), copy, home.data)
-    assert tree(home.data) == before
+    assert files_below(home.data) == before
 
 
 @pytest.mark.parametrize("ended", [False, True])
@@ -332,7 +329,7 @@ def test_a_lock_that_nobody_holds_names_nobody(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_the_run_as_it_came_home(
     home: Home, run: RunDirectory, room_bytes: int
 ) -> None:
-    before = tree(home.data)
+    before = files_below(home.data)
     most = resource.getrlimit(resource.RLIMIT_FSIZE)
     room_bytes += len(before[f"{RUN}/events.jsonl"])
     resource.setrlimit(resource.RLIMIT_FSIZE, (room_bytes, most[1]))
@@ -341,7 +338,7 @@ def test_a_full_disk_leaves_the_run_as_it_came_home(
             closed_run.closed(run)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, most)
-    assert tree(home.data) == before
+    assert files_below(home.data) == before
     assert closed_run.closed(run).listed
 
 
@@ -369,21 +366,21 @@ def test_a_stop_between_seal_and_lists_is_made_up_for_by_the_same_command(
     home: Home, run: RunDirectory, lost: tuple[str, ...]
 ) -> None:
     closed_run.closed(run)
-    before = tree(home.data)
+    before = files_below(home.data)
     for name in lost:
         (home.data / name).unlink()
     again = closed_run.closed(run)
     assert (again.event, again.missing) == (run.closed, (2,))
-    assert tree(home.data) == before
+    assert files_below(home.data) == before
 
 
 def test_a_stop_in_the_middle_of_the_list_is_made_up_for(home: Home, run: RunDirectory) -> None:
     closed_run.closed(run)
-    before = tree(home.data)
+    before = files_below(home.data)
     (home.data / "RUNS").write_bytes(before["RUNS"][:40])
     (home.data / "CHECKPOINT").unlink()
     assert closed_run.closed(run).listed
-    assert tree(home.data) == before
+    assert files_below(home.data) == before
 
 
 def test_what_was_sealed_by_closing_and_changed_then_is_not_listed(

@@ -21,13 +21,6 @@ BAD = "20261130T090000Z-test-plan-0a1b2c"
 GARBAGE = (b"\x00\xff\x00 garbage\n", b"{}\n", b"[1,2]\n", b"[" * 100_000 + b"\n")
 
 
-@pytest.fixture
-def kit_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("home", "data", "out"):
-        monkeypatch.setenv(f"KIT_{name.upper()}", str(tmp_path / name))
-    return tmp_path / "home"
-
-
 def bad_journal(home: Path, data: bytes) -> Path:
     events = home / "runs" / BAD / "events.jsonl"
     events.parent.mkdir(parents=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from files_below import files_below
 from sealed_run import Shape, list_run, make_run, small_plan
 
 from analysis.whole import whole_directory, whole_file
@@ -52,14 +53,6 @@ def limited(how: str, *argv: str, limit_bytes: int = _BYTES) -> subprocess.Compl
     )  # fmt: skip
 
 
-def contents(top: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(top)): path.read_bytes()
-        for path in sorted(top.rglob("*"))
-        if path.is_file()
-    }
-
-
 @pytest.mark.parametrize("form", _FORMS)
 def test_a_full_disk_leaves_nothing_half_there(data: Path, tmp_path: Path, form: str) -> None:
     place = tmp_path / "exports"
@@ -78,16 +71,16 @@ def test_the_export_of_before_stays(data: Path, tmp_path: Path, form: str, how: 
     out = tmp_path / "exports" / "x"
     assert main(["export", form, "run-1", "--out", str(out)]) == 0
     (out / "mine.txt").write_text("a note")
-    before = contents(out)
+    before = files_below(out)
     done = limited(how, "export", form, "run-2", "--out", str(out))
     want = DiskFullError.exit_code if how == "full" else -signal.SIGXFSZ
     assert done.returncode == want, done.stderr
-    found = contents(out)
+    found = files_below(out)
     assert {name: found.get(name) for name in before} == before
     if how == "full":
         assert found == before
     assert main(["export", form, "run-2", "--out", str(out)]) == 0
-    after = contents(out)
+    after = files_below(out)
     assert after.keys() == before.keys()  # nothing of the one that was cut off is left
     assert b"run-2" in after["about.json"]
     assert after["mine.txt"] == b"a note"
@@ -112,10 +105,10 @@ def test_single_files_are_whole_or_as_before(
 ) -> None:
     out = tmp_path / "exports" / "x"
     assert main(["export", *words, "--out", str(out)]) == 0
-    before = contents(out.parent)
+    before = files_below(out.parent)
     done = limited("full", "export", *words, "--out", str(out), limit_bytes=500)
     assert done.returncode == DiskFullError.exit_code, done.stderr
-    assert contents(out.parent) == before
+    assert files_below(out.parent) == before
 
 
 @pytest.mark.parametrize("part", [whole_directory, whole_file])
@@ -134,7 +127,7 @@ def test_two_at_once_do_not_mix(tmp_path: Path) -> None:
         (one / "a").write_bytes(b"first")
         with pytest.raises(ExportError, match="another command"), whole_directory(out, ["a"]):
             pytest.fail("the second one began")
-    assert contents(out) == {"a": b"first"}
+    assert files_below(out) == {"a": b"first"}
 
 
 def test_two_forms_share_a_directory_only_of_the_same_runs(
@@ -144,11 +137,11 @@ def test_two_forms_share_a_directory_only_of_the_same_runs(
     out = tmp_path / "x"
     assert main(["export", "csv", "run-1", "--out", str(out)]) == 0
     assert main(["export", "parquet", "run-1", "--out", str(out)]) == 0
-    before = contents(out)
+    before = files_below(out)
     assert len(before) == 7
     assert main(["export", "parquet", "run-2", "--out", str(out)]) == ExportError.exit_code
     assert "windows.csv" in capsys.readouterr().err
-    assert contents(out) == before
+    assert files_below(out) == before
 
 
 def test_files_that_are_no_export_are_not_overwritten(
@@ -159,7 +152,7 @@ def test_files_that_are_no_export_are_not_overwritten(
     (out / "requests.csv").write_text("my own")
     assert main(["export", "csv", "run-1", "--out", str(out)]) == ExportError.exit_code
     assert "requests.csv" in capsys.readouterr().err
-    assert contents(out) == {"requests.csv": b"my own"}
+    assert files_below(out) == {"requests.csv": b"my own"}
 
 
 @pytest.mark.parametrize(
@@ -182,7 +175,7 @@ def test_a_place_that_cannot_be_is_named_before_anything_is_read(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "note").write_text("mine")
-    before = contents(tmp_path)
+    before = files_below(tmp_path)
     assert main([*words, str(tmp_path / "note" / "x.svg")]) == ExportError.exit_code
     told = capsys.readouterr().err
     assert f"{tmp_path / 'note'}: Not a directory" in told
@@ -195,7 +188,7 @@ def test_a_place_that_cannot_be_is_named_before_anything_is_read(
     # What a shell makes of a variable without a value.
     assert main([*words, ""]) == 2
     assert "an empty name" in capsys.readouterr().err
-    assert contents(tmp_path) == before
+    assert files_below(tmp_path) == before
 
 
 @pytest.mark.parametrize("link", [False, True])
@@ -208,7 +201,7 @@ def test_the_working_directory_and_links_are_places_too(
     name = str(tmp_path / "link") if link else "."
     assert main(["export", "csv", "run-1", "--out", name]) == 0
     assert main(["export", "in-toto", "run-1", "--out", f"{name}/s.json"]) == 0
-    assert set(contents(tmp_path / "x")) == {
+    assert set(files_below(tmp_path / "x")) == {
         "about.json", "chunks.csv", "requests.csv", "s.json", "windows.csv"
     }  # fmt: skip
     assert (tmp_path / "link").is_symlink()

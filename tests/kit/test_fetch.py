@@ -6,6 +6,7 @@ from pathlib import Path
 
 import closed_run
 import pytest
+from files_below import files_below
 
 from kit.home import Home
 from kit.hosts.names import LocalHost
@@ -35,14 +36,10 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "records" / "data"
 
 
-def tree(path: Path) -> dict[str, bytes]:
-    return {p.relative_to(path).as_posix(): p.read_bytes() for p in path.rglob("*") if p.is_file()}
-
-
 def test_a_sealed_run_arrives_whole_and_enters_the_checkpoint(remote: Path, data: Path) -> None:
     fetched = fetch_run(LocalHost(), remote, data)
     assert (fetched.sealed, fetched.listed) == (True, True)
-    assert tree(data / RUN) == tree(remote)
+    assert files_below(data / RUN) == files_below(remote)
     leaves = parse_runs((data / RUNS_NAME).read_text())
     assert [leaf.run_id for leaf in leaves] == [RUN]
     assert Checkpoint.parse((data / CHECKPOINT_NAME).read_text()) == Checkpoint.of(leaves)
@@ -51,18 +48,18 @@ def test_a_sealed_run_arrives_whole_and_enters_the_checkpoint(remote: Path, data
 
 def test_fetching_again_changes_nothing(remote: Path, data: Path) -> None:
     fetch_run(LocalHost(), remote, data)
-    before = tree(data)
+    before = files_below(data)
     again = fetch_run(LocalHost(), remote, data)
     assert (again.new_bytes, again.listed) == (0, False)
-    assert tree(data) == before
+    assert files_below(data) == before
 
 
 def test_a_second_run_disturbs_nothing(remote: Path, data: Path) -> None:
     fetch_run(LocalHost(), remote, data)
-    before = tree(data / RUN)
+    before = files_below(data / RUN)
     other = make_run(remote.parent / f"{RUN[:-1]}d", small_plan()).path
     fetch_run(LocalHost(), other, data)
-    assert tree(data / RUN) == before
+    assert files_below(data / RUN) == before
     assert len(parse_runs((data / RUNS_NAME).read_text())) == 2
 
 
@@ -82,7 +79,7 @@ def test_a_growing_run_is_fetched_up_to_its_last_whole_line_and_completed_later(
     (remote / "seal.json").write_bytes(seal)
     second = fetch_run(LocalHost(), remote, data)
     assert (second.sealed, second.new_bytes) == (True, len(whole) - cut)
-    assert tree(data / RUN) == tree(remote)
+    assert files_below(data / RUN) == files_below(remote)
 
 
 @pytest.mark.parametrize("name", ["events.jsonl", "seal.json"])
@@ -98,15 +95,15 @@ def test_a_run_edited_where_it_was_made_is_refused(name: str, remote: Path, data
 
 def test_local_records_that_were_edited_stop_the_fetch(remote: Path, data: Path) -> None:
     fetch_run(LocalHost(), remote, data)
-    for name in sorted(tree(remote)):
+    for name in sorted(files_below(remote)):
         path = data / RUN / name
         honest = path.read_bytes()
         path.write_bytes(honest[:-2] + bytes([honest[-2] ^ 1]) + honest[-1:])
-        before = tree(data)
+        before = files_below(data)
         with pytest.raises(NotAPrefixError) as caught:
             fetch_run(LocalHost(), remote, data)
         assert f"{name} differs from byte {len(honest) - 1}" in caught.value.message
-        assert tree(data) == before
+        assert files_below(data) == before
         path.write_bytes(honest)
 
 
@@ -157,12 +154,12 @@ def test_an_interrupted_run_verifies_as_it_is(tmp_path: Path, data: Path) -> Non
 
 def test_a_link_in_the_place_of_the_run_is_refused(remote: Path, data: Path) -> None:
     elsewhere = shutil.copytree(remote, remote.parent / "elsewhere")
-    before = tree(elsewhere)
+    before = files_below(elsewhere)
     data.mkdir(parents=True)
     (data / RUN).symlink_to(elsewhere)
     with pytest.raises(ForeignDirectoryError, match="is a link to"):
         fetch_run(LocalHost(), remote, data)
-    assert tree(elsewhere) == before
+    assert files_below(elsewhere) == before
     assert [p.name for p in data.iterdir()] == [RUN]
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 from called_kit import outcomes, tiny_plan
-from sshd import wait_for
+from sshd import descendants, wait_for
 
 from kit.docker.choice import DockerChoice
 from kit.fleet.carry_out import carry_out
@@ -146,7 +146,7 @@ class MadeUpCloud:
     def take_away(self) -> None:
         """The machine and its disk are gone, without a notice."""
         assert self.machine is not None
-        for pid in tree(self.machine.pid):
+        for pid in (self.machine.pid, *descendants(self.machine.pid)):
             os.kill(pid, signal.SIGKILL)
         self.machine.wait()
         shutil.rmtree(self.disk)
@@ -166,11 +166,6 @@ class MadeUpCloud:
 
     def bring(self, directory: Path) -> None:
         shutil.copytree(self.bucket, directory, dirs_exist_ok=True)
-
-
-def tree(pid: int) -> list[int]:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [pid, *(one for child in children for one in tree(int(child)))]
 
 
 @pytest.fixture
