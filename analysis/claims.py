@@ -12,6 +12,7 @@ from functools import partial
 from itertools import combinations
 
 from analysis.answers import why_untold
+from analysis.claiming import needed
 from analysis.claiming import quantities as q
 from analysis.claiming import rankings as r
 from analysis.claiming.claim import Claim
@@ -141,6 +142,20 @@ def _cell(study: str, plan: Plan, arm: Arm, window: str) -> Iterator[Claim]:
         return Claim(f"{prefix}.{name}", f"{text}, {where}", study, bound, unit, digits)
 
     yield from _spread(claim, "throughput", "output throughput", q.throughput, "tok/s", 2)
+    yield claim(
+        "throughput.boots-to-find-10",
+        "boots an arm that find a difference of 10 % in output throughput with a chance of 80 %",
+        partial(needed.boots_to_find, 10),
+        "",
+        0,
+    )
+    yield claim(
+        "throughput.boots-to-repeat",
+        "boots of which another study finds the CV of output throughput within 50 %, with 80 %",
+        partial(needed.boots_to_repeat, 50),
+        "",
+        0,
+    )
     if arm.speculative_config:
         yield from _spread(
             claim, "acceptance", "acceptance length", q.acceptance_length, "tokens/step", 4

@@ -1,0 +1,48 @@
+"""The boots that would decide are those that `kit plan power --from` reckons from the same run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from analysis.claiming.claim import evaluate
+from analysis.claiming.reading import Reading, read_study_run
+from analysis.claims import claims_of
+from kit.main import main
+from records.errors import ClaimError
+from records.run_directory import RunDirectory
+
+DATA = Path("records/data")
+MANY = DATA / "20261130T203408Z-sm90-confounds-7a6eeb"
+ONE = DATA / "20261130T172404Z-sm90-confounds-aee89a"
+
+
+def value(run: Path, name: str) -> object:
+    read = read_study_run(RunDirectory(run))
+    (claim,) = [c for c in claims_of("s", read.started.plan) if c.id == f"s.{name}"]
+    return evaluate(claim, Reading("s", (read,))).value
+
+
+def test_they_are_those_of_the_power_tables(capsys):
+    asked = ["--window", "c64", "--detect", "10", "--json"]
+    assert main(["plan", "power", "--from", MANY.name, *asked]) == 0
+    tables = {
+        table["name"]: table["rows"] for table in json.loads(capsys.readouterr().out)["tables"]
+    }
+    print({name: rows[:1] for name, rows in tables.items()})
+    for arm in ("draft", "draft-eager"):
+        (cv,) = [row for row in tables["cv"] if row["arm"] == f"{arm} c64"]
+        (like,) = [
+            r for r in tables["ratio"] if (r["arm"], r["over"]) == (f"{arm} c64", "one like it")
+        ]
+        assert value(MANY, f"{arm}.c64.throughput.boots-to-repeat") == int(cv["boots_to_repeat"])
+        assert value(MANY, f"{arm}.c64.throughput.boots-to-find-10") == int(
+            like["boots_to_find_10_percent"]
+        )
+
+
+def test_one_boot_tells_nothing_of_how_many_are_needed():
+    with pytest.raises(ClaimError, match="one boot has no spread"):
+        value(ONE, "draft.c64.throughput.boots-to-find-10")
