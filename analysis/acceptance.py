@@ -55,7 +55,7 @@ class Acceptance:
     verdict: Verdict
 
 
-def drafted_tokens(arm: Arm, counters: Counters) -> int:
+def most_drafted(arm: Arm, counters: Counters) -> int:
     """Most tokens drafted a step: by the plan, or on average by the counters; 0 without drafts."""
     config = json.loads(arm.speculative_config) if arm.speculative_config else {}
     counted = -(-counters.draft_tokens // counters.drafts) if counters.drafts > 0 else 0
@@ -123,12 +123,7 @@ def tally(requests: RequestColumns, drafted: int) -> Tally:
     )
 
 
-def acceptance(requests: RequestColumns, counters: Counters, drafted: int) -> Acceptance:
-    """Compare the counters over a window with its chunks, all requests included."""
-    return accepted(tally(requests, drafted), counters)
-
-
-def accepted(counted: Tally, counters: Counters) -> Acceptance:
+def acceptance(counted: Tally, counters: Counters) -> Acceptance:
     """Compare the counters over a window with what was counted over all its requests."""
     client = counted.tokens - counted.chunks
     drafts, server = counters.drafts, counters.accepted_tokens

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 
-from analysis.acceptance import Acceptance, Tally, accepted, drafted_tokens, tally
+from analysis.acceptance import Acceptance, Tally, acceptance, most_drafted, tally
 from analysis.answers import Answers, answers_of, together, why_untold
 from analysis.calibration import length_error_ns, relative_error, stamp_error_ns
 from analysis.definitions import DEFINITIONS, ChunkColumns, Summary, definition
@@ -100,7 +100,7 @@ def window_metrics(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowMetr
     calibrated = [one for one in run.calibrations if one.concurrency == concurrency]
     looked_at = _LookedAt(
         wall_ns,
-        drafted_tokens(run.started.plan.arm(planned.arm), ended.counters),
+        most_drafted(run.started.plan.arm(planned.arm), ended.counters),
         # 0: what the prompts were answered with is not looked at.
         0 if why_untold(measured.window) else measured.window.prompts.count,
         thresholds_ms,
@@ -127,7 +127,7 @@ def window_metrics(run: Run, boot: Boot, measured: MeasuredWindow) -> WindowMetr
         sum(part.ramp for part in parts),
         sum(part.tokens for part in parts) / seconds,
         sum(part.done for part in parts) / seconds,
-        accepted(reduce(Tally.plus, [part.tally for part in parts]), ended.counters),
+        acceptance(reduce(Tally.plus, [part.tally for part in parts]), ended.counters),
         latency.summaries(lambda: (part.for_latency for part in source.batches())),
         tuple(
             result

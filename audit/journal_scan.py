@@ -136,7 +136,7 @@ class JournalScan:
     """
 
     events: list[Event] = field(default_factory=list)
-    requests: dict[tuple[str, str], RequestCount] = field(default_factory=dict)
+    counts: dict[tuple[str, str], RequestCount] = field(default_factory=dict)
     problems: list[LineProblem] = field(default_factory=list)
     lines: int = 0
     arms: dict[str, Arm] = field(default_factory=dict)
@@ -144,6 +144,10 @@ class JournalScan:
     def arm_of(self, boot: str) -> Arm | None:
         """The plan's arm that a boot started; None where it started none of the plan's."""
         return self.arms.get(boot)
+
+    def count_of(self, window: schema.WindowEnded, line: int = 0) -> RequestCount:
+        """What the requests of a window add up to; an empty count of `line` where it has none."""
+        return self.counts.get((window.boot, window.window), RequestCount(line))
 
     @property
     def decodes(self) -> bool:
@@ -187,7 +191,7 @@ def scan_journal(path: Path) -> JournalScan:
                 plan = event.value.plan
             if isinstance(event.value, WindowRequests):
                 batch = event.value
-                count = scan.requests.setdefault((batch.boot, batch.window), RequestCount())
+                count = scan.counts.setdefault((batch.boot, batch.window), RequestCount())
                 count.add(event.line, batch, _least_tokens(plan, batch.window))
                 # The batch itself is let go; its place in time is kept.
                 event = Event(event.line, Envelope(event.envelope.seq, event.envelope.t_ns, None))

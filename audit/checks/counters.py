@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from analysis.acceptance import drafted_tokens
+from analysis.acceptance import most_drafted
 from audit.counter_page import read_page, read_times
 from audit.finding import Check, Code, Finding
 from audit.journal_scan import Event, JournalScan, RequestCount
@@ -79,7 +79,7 @@ _LONGER_PPM, _LONGER_NS = 250_000, 100_000_000
 def check(repository: RepositoryView) -> Iterator[Finding]:
     """Count every window again."""
     for run, scan in repository.readable():
-        listing = {boot for (boot, _), count in scan.requests.items() if count.steps}
+        listing = {boot for (boot, _), count in scan.counts.items() if count.steps}
         completed = {e.value.boot for e in scan.of(BootEnded) if e.value.outcome == "completed"}
         for event in scan.of(WindowEnded):
             moments = {_moment(name) for name in event.value.metrics}
@@ -127,7 +127,7 @@ def _times(
 ) -> Iterator[Finding]:
     """The client's times against the server's, where every request of the window completed."""
     window: WindowEnded = event.value
-    count = scan.requests.get((window.boot, window.window), RequestCount())
+    count = scan.count_of(window)
     pages = {_moment(name): run.directory.path / name for name in window.metrics}
     if window.report.completed != window.report.planned or set(pages) != {"before", "after"}:
         return
@@ -168,7 +168,7 @@ def _difference(name: str, before: dict[str, int] | None, after: dict[str, int] 
 def _requests(shown: str, scan: JournalScan, event: Event, listing: set[str]) -> Iterator[Finding]:
     """The server's word on each request; `listing`: boots that listed the steps of any."""
     window: WindowEnded = event.value
-    count = scan.requests.get((window.boot, window.window), RequestCount())
+    count = scan.count_of(window)
     report, counters = window.report, window.counters
     if report.completed != report.planned or report.planned == 0:
         return  # what was cut short is counted by the server alone
@@ -201,7 +201,7 @@ def _unlisted(shown: str, event: Event, count: RequestCount, arm: Arm) -> Iterat
     """
     counters = event.value.counters
     drafts, accepted = counters.drafts - count.steps, counters.accepted_tokens - count.accepted
-    a_step = drafted_tokens(arm, counters)
+    a_step = most_drafted(arm, counters)
     least = count.unlisted_tokens - max(counters.preemptions, 0) if _always_drafts(arm) else 0
     most = count.unlisted_tokens + a_step * count.unlisted
     if (
@@ -224,7 +224,7 @@ def _each(shown: str, event: Event, count: RequestCount, arm: Arm) -> Iterator[F
     counters = event.value.counters
     place = f"boot {event.value.boot}, window {event.value.window}"
     # A preempted request is taken up again by a step without a draft.
-    least, most = -max(counters.preemptions, 0), drafted_tokens(arm, counters)
+    least, most = -max(counters.preemptions, 0), most_drafted(arm, counters)
     if count.over_least < least or count.over_most > most:
         got = f"{count.over_least} to {count.over_most} over a request's tokens after the first"
         yield STEPS.at(

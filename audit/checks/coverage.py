@@ -166,7 +166,7 @@ def _windows(shown: str, scan: JournalScan, plan: Plan) -> Iterator[Finding]:
             begun.setdefault(value.boot, []).append(value.window)
         elif isinstance(value, WindowEnded):
             ended.setdefault(value.boot, []).append(value.window)
-            count = scan.requests.get((value.boot, value.window), RequestCount(event.line))
+            count = scan.count_of(value, event.line)
             yield from _requests(shown, event, count)
             window = planned.get(value.window)
             if window and window.load.requests and not window.load.duration_ms:

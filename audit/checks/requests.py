@@ -86,7 +86,7 @@ def _window(
     window: WindowEnded = event.value
     key = (window.boot, window.window)
     place = f"boot {window.boot}, window {window.window}"
-    count = scan.requests.get(key, RequestCount(event.line))
+    count = scan.count_of(window, event.line)
     for fault in count.faults:
         code = _FAULTS[fault.kind]
         message = f"{place}, request {fault.index}: {code.title}"

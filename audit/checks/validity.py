@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis.acceptance import drafted_tokens
+from analysis.acceptance import most_drafted
 from analysis.facts import integer, part, parts
 from audit.finding import Check, Code, Finding
-from audit.journal_scan import Event, JournalScan, RequestCount
+from audit.journal_scan import Event, JournalScan
 from audit.repository import RepositoryView
 from records.plan import Bounds, Plan
 from records.schema import Calibrated, WindowEnded
@@ -118,9 +118,9 @@ def _acceptance(shown: str, event: Event, scan: JournalScan) -> Iterator[Finding
     arm = scan.arm_of(window.boot)
     if arm is None or window.void or window.counters.drafts <= 0:
         return
-    report, count = window.report, scan.requests.get((window.boot, window.window), RequestCount())
+    report, count = window.report, scan.count_of(window)
     missing = window.counters.accepted_tokens - (count.tokens - count.chunks)
-    at_most = drafted_tokens(arm, window.counters) * report.completed
+    at_most = most_drafted(arm, window.counters) * report.completed
     if report.completed == report.planned and not 0 <= missing <= at_most:
         place = f"boot {window.boot}, window {window.window}"
         yield ACCEPTANCE.at(
@@ -147,7 +147,7 @@ def _beyond(
     error_ns = calibrated.get(planned.load.concurrency if planned else 0, -1)
     if not by_peer and (error_ns < 0 or error_ns > bounds.calibrated_p99_ns):
         found["calibration"] = f"error {error_ns} ns, bound {bounds.calibrated_p99_ns}"
-    count = scan.requests.get((window.boot, window.window), RequestCount())
+    count = scan.count_of(window)
     if count.short:
         found["short-responses"] = f"{count.short} short responses"
     hits = window.counters.prefix_cache_hits

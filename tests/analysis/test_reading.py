@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sealed_run import DRAFTED, Shape, make_run, request, small_plan
 
-from analysis.acceptance import acceptance
+from analysis.acceptance import acceptance, tally
 from analysis.metrics import run_metrics
 from analysis.one_kind import require_one_kind
 from analysis.reading import Run, read_run
@@ -141,7 +141,7 @@ class TestAcceptance:
         made = columns([request(i, 1, DRAFTED) for i in range(4)])
         steps, accepted = made.steps.size, int(made.steps.sum())
         cut = int((made.steps.sum() + made.chunks.chunk_tokens.size) - 64)
-        found = acceptance(made, counters(steps, accepted, 64), DRAFTED)
+        found = acceptance(tally(made, DRAFTED), counters(steps, accepted, 64))
         assert found.verdict == "exact"
         assert found.truncation_bound == cut
         assert found.server_length == 1 + accepted / steps
@@ -159,11 +159,11 @@ class TestAcceptance:
             step_accepted=tuple(steps),
         )
         server = counters(len(steps), sum(steps), sum(tokens))
-        found = acceptance(columns([one]), server, DRAFTED)
+        found = acceptance(tally(columns([one]), DRAFTED), server)
         assert found.verdict == "exact"
         assert found.accepted_server - found.accepted_client == found.truncation_bound == 1
         assert found.undrafted_chunks == 0
-        without = acceptance(columns([replace(one, step_accepted=())]), server, DRAFTED)
+        without = acceptance(tally(columns([replace(one, step_accepted=())]), DRAFTED), server)
         assert without.verdict == "within truncation"
 
     def test_steps_without_a_draft(self):
@@ -176,7 +176,7 @@ class TestAcceptance:
         )
         accepted = sum(plain.chunk_tokens) - len(plain.chunk_tokens)
         drafts = len(plain.chunk_tokens) - 1
-        found = acceptance(columns([extra]), counters(drafts, accepted, 17), DRAFTED)
+        found = acceptance(tally(columns([extra]), DRAFTED), counters(drafts, accepted, 17))
         assert (found.verdict, found.undrafted_chunks) == ("exact", 1)
         assert found.client_length == found.server_length
 
@@ -186,25 +186,25 @@ class TestAcceptance:
         accepted, drafts = sum(plain.chunk_tokens) - len(plain.chunk_tokens), 6
         first, second, *rest = plain.chunk_tokens
         merged = replace(plain, chunk_ns=plain.chunk_ns[1:], chunk_tokens=(first + second, *rest))
-        found = acceptance(columns([merged]), counters(drafts, accepted, 16), DRAFTED)
+        found = acceptance(tally(columns([merged]), DRAFTED), counters(drafts, accepted, 16))
         assert found.verdict == "disagree"
 
     def test_more_accepted_than_could_be_cut_disagrees(self):
         plain = replace(request(0, 1, DRAFTED), step_accepted=())
-        found = acceptance(columns([plain]), counters(6, 40, 16), DRAFTED)
+        found = acceptance(tally(columns([plain]), DRAFTED), counters(6, 40, 16))
         assert found.verdict == "disagree"
 
     def test_cancelled_requests_cannot_be_compared(self):
         left = replace(request(0, 1, DRAFTED), outcome="cancelled", error="x", step_accepted=())
-        found = acceptance(columns([left]), counters(9, 40, 30), DRAFTED)
+        found = acceptance(tally(columns([left]), DRAFTED), counters(9, 40, 30))
         assert found.verdict == "not comparable"
 
     def test_no_speculation(self):
-        found = acceptance(columns([request(0, 1, 0)]), Counters(*[-1] * 7), 0)
+        found = acceptance(tally(columns([request(0, 1, 0)]), 0), Counters(*[-1] * 7))
         assert (found.verdict, found.server_length) == ("no speculation", None)
         assert found.tokens_per_chunk == 1.0
 
     def test_per_position(self):
         made = columns([replace(request(0, 1, DRAFTED), step_accepted=(0, 1, 2, 4))])
-        found = acceptance(made, counters(4, 7, 16), DRAFTED)
+        found = acceptance(tally(made, DRAFTED), counters(4, 7, 16))
         assert found.per_position_ppm == (750_000, 500_000, 250_000, 250_000)
