@@ -1,6 +1,6 @@
 """How many boots would decide what those at hand do not.
 
-Invariant: by the spread that the study itself found, on one host, as `kit plan power --from` has it.
+Invariant: by the spread that the study itself found, on one host; `kit plan power --from` agrees.
 """
 
 from __future__ import annotations
