@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from records.decode import from_object
+from records.plan import Plan
 from tests.audit.tamper.healthy import Event, Repository
 
 
@@ -45,6 +47,17 @@ def put(
         for step in path[:-1]:
             target = target[step]
         target[path[-1]] = to(target[path[-1]]) if callable(to) else to
+
+    return edit
+
+
+def replanned(change: Callable[[Any], None]) -> Callable[[list[Event]], None]:
+    """Another plan, under its right digest."""
+
+    def edit(events: list[Event]) -> None:
+        started = events[0]["value"]
+        change(started["plan"])
+        started["plan_digest"] = str(from_object(Plan, started["plan"]).digest)
 
     return edit
 

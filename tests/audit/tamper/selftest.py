@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from audit.runner import Report, audit
-from tests.audit.tamper import of_bytes, of_closing, of_history, of_meaning, of_text
+from tests.audit.tamper import of_bytes, of_closing, of_history, of_meaning, of_text, of_windows
 from tests.audit.tamper.corruption import Corruption
 from tests.audit.tamper.healthy import Repository, build, copy_of
 
@@ -27,6 +27,7 @@ CORRUPTIONS: tuple[Corruption, ...] = (
     *of_history.ALL,
     *of_meaning.ALL,
     *of_text.ALL,
+    *of_windows.ALL,
 )
 
 
