@@ -49,6 +49,7 @@ class Counted:
     objectives: dict[str, array[float]] = field(default_factory=dict)
     # Of all requests, as the server counts; `pages`: moment -> the page of /metrics kept then.
     boot: str = ""
+    block: int = 0
     planned: int = 0
     completed: int = 0
     answered: int = 0
@@ -120,6 +121,7 @@ def count_run(events: Path) -> RunCount:
     cycled: dict[str, int] = {}
     voids: list[tuple[str, str]] = []
     started: Any = {}
+    blocks: dict[str, int] = {}
     with events.open("rb") as file:
         for line in file:
             event = json.loads(line)
@@ -127,6 +129,8 @@ def count_run(events: Path) -> RunCount:
             if kind == "run.started":
                 cycled = {w["id"]: _cycled(w["prompts"]) for w in value["plan"]["windows"]}
                 started = value
+                plan = from_object(Plan, value["plan"])
+                blocks = {one.id: one.block for one in boot_order(plan)}
             elif kind == "client.calibrated":
                 known = found.calibrated_ns.get(value["concurrency"], 0)
                 found.calibrated_ns[value["concurrency"]] = max(known, value["error_p99_ns"])
@@ -146,6 +150,7 @@ def count_run(events: Path) -> RunCount:
                 one.drafts = value["counters"]["drafts"]
                 one.accepted = value["counters"]["accepted_tokens"]
                 one.boot, one.planned = value["boot"], value["report"]["planned"]
+                one.block = blocks.get(attempts[value["boot"]][0], 0)
                 one.pages = {name.split(".")[-3]: events.parent / name for name in value["metrics"]}
                 open_windows.setdefault(value["boot"], []).append((one, bool(value["void"])))
             elif kind == "boot.ended" and value["boot"] in attempts:
@@ -246,8 +251,8 @@ def _conduct(words: str, runs: Sequence[RunCount]) -> float | None:
 def _ranked(words: str, runs: Sequence[RunCount]) -> str | None:
     """The arm that is first; by name where two are equal."""
     window, _, rank = words.partition(".")
-    cells = {arm: [*_cell(runs, arm, window)] for run in runs for arm in sorted(_arms(run))}
-    of = {arm: cells[arm] for arm in sorted(cells) if cells[arm]}
+    arms = sorted({arm for run in runs for arm in _arms(run)})
+    of = _of_one_block(runs, [arm for arm in arms if any(_cell(runs, arm, window))], window)
     if rank == "fastest" and of:
         return max(of, key=lambda arm: statistics.fmean(w.throughput for w in of[arm]))
     if rank.endswith(".least") and of:
@@ -262,7 +267,10 @@ def _measured(words: str, runs: Sequence[RunCount]) -> float | None:
     for one in of:
         for two in of:
             if who == f"{one}-vs-{two}":
-                return _pair(quantity, of[one], of[two])
+                if quantity.startswith("texts."):
+                    return _same_texts(quantity, of[one], of[two])
+                beside = _of_one_block(runs, (one, two), window)
+                return _pair(quantity, beside[one], beside[two]) if beside else None
     found = of.get(who)
     return _single(quantity, found) if found else None
 
@@ -313,6 +321,25 @@ def _cell(runs: Iterable[RunCount], arm: str, window: str) -> Iterator[Counted]:
                 yield one
 
 
+def _of_one_block(
+    runs: Iterable[RunCount], arms: Sequence[str], window: str
+) -> dict[str, list[Counted]]:
+    """Of each block of a run that holds all of these arms their windows; empty where none does.
+
+    records/plan.py: arms are compared within the blocks that hold them all.
+    """
+    found: dict[str, list[Counted]] = {}
+    for run in runs:
+        holding: dict[int, set[str]] = {}
+        beside = [one for one in run.windows if one.window == window and one.arm in arms]
+        for one in beside:
+            holding.setdefault(one.block, set()).add(one.arm)
+        for one in beside:
+            if len(holding[one.block]) == len(set(arms)):
+                found.setdefault(one.arm, []).append(one)
+    return found
+
+
 def _single(quantity: str, windows: Sequence[Counted]) -> float | None:
     measures: dict[str, Callable[[Counted], float]] = {
         "throughput": lambda w: w.throughput,
@@ -353,12 +380,15 @@ def _pair(quantity: str, one: Sequence[Counted], two: Sequence[Counted]) -> floa
     if quantity == "acceptance.ratio":
         first, second = (statistics.fmean(w.acceptance for w in side) for side in (one, two))
         return first / second
-    if quantity in ("texts.same", "texts.other"):
-        here, there = _texts(one), _texts(two)
-        alike = [len(here[asked] | there[asked]) == 1 for asked in here if asked in there]
-        return alike.count(quantity == "texts.same")
     if quantity.endswith(".p95.difference"):
         name = quantity.removesuffix(".p95.difference")
         first, second = (statistics.median(w.p95(name) for w in side) for side in (one, two))
         return first - second
     return None
+
+
+def _same_texts(quantity: str, one: Sequence[Counted], two: Sequence[Counted]) -> int:
+    """Of all blocks of each: the likeliest token does not change with a host's speed."""
+    here, there = _texts(one), _texts(two)
+    alike = [len(here[asked] | there[asked]) == 1 for asked in here if asked in there]
+    return alike.count(quantity == "texts.same")

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from analysis.claiming.common_blocks import Abreast
 from analysis.claiming.leading import Lead, Verge
 from analysis.claiming.reading import Comparison, Line, Reading, WindowUse
 from analysis.table import number
@@ -57,7 +58,8 @@ class Value:
     `measured`: windows whose requests or counters entered the value. `lines`: the journal lines
     read, by run. `comparisons`: which arms were held against each other, in which factor.
     `ranked`: arms put in order without a cause being named; `leads`: who is said to be ahead of
-    whom; `verges`: requests on which alone it turns whether an objective is met.
+    whom; `verges`: requests on which alone it turns whether an objective is met. `abreast`: within
+    which blocks arms were set side by side.
     """
 
     claim: Claim
@@ -70,6 +72,12 @@ class Value:
     ranked: tuple[str, ...]
     leads: tuple[Lead, ...] = ()
     verges: tuple[Verge, ...] = ()
+    abreast: tuple[Abreast, ...] = ()
+
+    @property
+    def blocks_told(self) -> tuple[str, ...]:
+        """Which blocks counted, in words, where an arm was measured in others, too."""
+        return tuple(dict.fromkeys(one.told for one in self.abreast if one.told))
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -92,6 +100,7 @@ def evaluate(claim: Claim, reading: Reading) -> Value:
         reading.ranked,
         reading.led,
         reading.on_verge,
+        reading.abreast,
     )
 
 

@@ -208,8 +208,9 @@ def chosen_apart(arm: str, reading: Reading) -> str:
 
 
 def _agreement(first: str, second: str, window: str, reading: Reading) -> Agreement:
-    # Set side by side, whatever else the arms differ in: no cause is read from it.
-    found = reading.rank((first, second), window)
+    # Set side by side, whatever else the arms differ in: no cause is read from it. And of whatever
+    # blocks: which token is the likeliest does not change as a host becomes faster or slower.
+    found = reading.wherever((first, second), window)
     agreed = agreement(*(_answers(arm, found[arm]) for arm in (first, second)))
     if agreed is None or not agreed.compared:
         raise ClaimError(f"arms {first} and {second} answered no prompt in common")

@@ -1,7 +1,8 @@
 """The records of one study handed to one claim's function, with a note of all it asks for.
 
 Invariant: a function has no other way to the records, so what is noted is what was used. Windows
-come only from completed boots and only where nothing voids them (analysis/reading.py).
+come only from completed boots and only where nothing voids them (analysis/reading.py); of several
+arms that are set side by side only from blocks that hold all of them (`common_blocks`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from analysis.claiming.common_blocks import Abreast, abreast, by_arm_told, within
 from analysis.claiming.leading import Lead, Verge
 from analysis.claiming.line_index import LineIndex, index_lines
 from analysis.metrics import WindowMetrics, peer_metrics, run_metrics
@@ -182,6 +184,7 @@ class Reading:
         self._ranked: set[str] = set()
         self._leads: list[Lead] = []
         self._verges: list[Verge] = []
+        self._abreast: list[Abreast] = []
 
     def windows(self, arm: str, window: str) -> tuple[WindowMetrics, ...]:
         """The usable windows of one arm, one a boot, in order of run and boot."""
@@ -212,17 +215,49 @@ class Reading:
         self, arm: str, window: str, of: Callable[[StudyRun], Iterable[_OfWindow]]
     ) -> tuple[_OfWindow, ...]:
         """What `of` gives of an arm's windows of that name, noted as read. ClaimError: nothing."""
-        found = []
-        for run in self._runs:
-            for one in of(run):
-                if (one.arm, one.window) == (arm, window):
-                    found.append(one)
-                    self._measured.add(WindowUse(run.run_id, one.boot, window, arm))
-                    self._note(run, run.lines.windows.get((one.boot, window), []))
-                    self._note(run, run.lines.boot(one.boot, *_MEASURED_BOOT_LINES))
+        found = self._held(arm, window, of)
+        for run, one in found:
+            self._use(run, one)
+        return tuple(one for _, one in found)
+
+    def _held(
+        self, arm: str, window: str, of: Callable[[StudyRun], Iterable[_OfWindow]]
+    ) -> list[tuple[StudyRun, _OfWindow]]:
+        """What there is of an arm's windows of that name, not noted yet. ClaimError: nothing."""
+        found = [
+            (run, one)
+            for run in self._runs
+            for one in of(run)
+            if (one.arm, one.window) == (arm, window)
+        ]
         if not found:
             raise ClaimError(f"study {self._study}: no usable window {window!r} of arm {arm!r}")
-        return tuple(found)
+        return found
+
+    def _use(self, run: StudyRun, one: WindowMetrics | WindowClock) -> None:
+        self._measured.add(WindowUse(run.run_id, one.boot, one.window, one.arm))
+        self._note(run, run.lines.windows.get((one.boot, one.window), []))
+        self._note(run, run.lines.boot(one.boot, *_MEASURED_BOOT_LINES))
+
+    def _side_by_side(
+        self, arms: Iterable[str], window: str
+    ) -> dict[str, tuple[WindowMetrics, ...]]:
+        """The usable windows of each arm within the blocks that hold all of them."""
+        held = {arm: self._held(arm, window, lambda run: run.metrics) for arm in arms}
+        found = {arm: [one for _, one in windows] for arm, windows in held.items()}
+        shared = abreast(window, found)
+        if not shared.common:
+            raise ClaimError(
+                f"study {self._study}: no block holds a usable window {window!r} of every arm: "
+                f"{by_arm_told(found)}"
+            )
+        self._abreast.append(shared)
+        blocks = frozenset(shared.common)
+        for windows in held.values():
+            for run, one in windows:
+                if (one.run_id, one.block) in blocks:
+                    self._use(run, one)
+        return {arm: within(blocks, windows) for arm, windows in found.items()}
 
     def warmed(self, arm: str) -> tuple[schema.BootWarmed, ...]:
         """How each completed boot of one arm was warmed up."""
@@ -241,10 +276,12 @@ class Reading:
     ) -> tuple[tuple[WindowMetrics, ...], tuple[WindowMetrics, ...]]:
         """The windows of two arms that are to differ in `factor` alone; the audit holds them to it.
 
-        Follow it by `effect_ms` where the difference claimed is one of times, by `leads` where one
-        is ahead in a rate, by `of_acceptance` where it is acceptance that is compared.
+        Of the blocks that hold both, one after the other. Follow it by `effect_ms` where the
+        difference claimed is one of times, by `leads` where one is ahead in a rate, by
+        `of_acceptance` where it is acceptance that is compared.
         """
-        one, two = self.windows(first, window), self.windows(second, window)
+        found = self._side_by_side((first, second), window)
+        one, two = found[first], found[second]
         self._comparisons.append(
             Comparison(first, second, factor, window, one[0].concurrency, None)
         )
@@ -257,7 +294,16 @@ class Reading:
     def rank(self, arms: Iterable[str], window: str) -> dict[str, tuple[WindowMetrics, ...]]:
         """The windows of several arms, to be put in order; no cause may be read from that.
 
-        Follow it by `leads` where it is claimed who is first.
+        Of blocks that hold all of them. Follow it by `leads` where it is claimed who is first.
+        """
+        found = self._side_by_side(arms, window)
+        self._ranked.update(found)
+        return found
+
+    def wherever(self, arms: Iterable[str], window: str) -> dict[str, tuple[WindowMetrics, ...]]:
+        """The windows of several arms, each of all its blocks, to be set side by side.
+
+        Only for what no host's speed touches, as the tokens of an answer; for the rest `rank`.
         """
         found = {arm: self.windows(arm, window) for arm in arms}
         self._ranked.update(found)
@@ -331,6 +377,11 @@ class Reading:
     def ranked(self) -> tuple[str, ...]:
         """The arms put in order so far."""
         return tuple(sorted(self._ranked))
+
+    @property
+    def abreast(self) -> tuple[Abreast, ...]:
+        """Within which blocks arms were set side by side so far, each once."""
+        return tuple(dict.fromkeys(self._abreast))
 
     @property
     def led(self) -> tuple[Lead, ...]:

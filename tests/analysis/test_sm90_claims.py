@@ -166,10 +166,25 @@ def test_decisions_are_those_that_the_engine_logged(read):
 
 def test_precision_kernel_and_graphs_make_up_what_a_comparison_by_dtype_reads(read):
     parts = [value_of(f"sm90.kv.{part}", read) for part in ("precision", "kernel", "graphs")]
-    # Arms of other blocks are a little slower or faster, as boots are here.
-    assert parts == pytest.approx([12 / 15, 11 / 12, 10 / 11], rel=5e-3)
+    # Exactly, although blocks differ: each part is of blocks that hold both of its arms.
+    assert parts == pytest.approx([12 / 15, 11 / 12, 10 / 11], rel=1e-6)
     whole = value_of("sm90.kv.uncontrolled", read)
-    assert whole == pytest.approx(parts[0] * parts[1] * parts[2], rel=5e-3)
+    assert whole == pytest.approx(parts[0] * parts[1] * parts[2], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("id_", "blocks"),
+    [
+        ("sm90.kv.uncontrolled", {11, 14, 17, 22}),
+        ("sm90.kv.kernel", {14, 17, 22}),
+        ("sm90.kv.precision-fa3", {13, 19, 24}),
+        ("sm90.inversion.p95-step-gap", {12, 18, 23}),
+    ],
+)
+def test_arms_are_compared_within_the_blocks_that_hold_them_all(read, id_, blocks):
+    (claim,) = [c for c in SM90 if c.id == id_]
+    found = evaluate(claim, Reading("study", (read,)))
+    assert {int(use.boot[1:3]) for use in found.measured} == blocks
 
 
 def codes(id_: str, run: StudyRun, plan: Plan) -> set[str]:

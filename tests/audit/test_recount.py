@@ -10,15 +10,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sealed_run import Shape, make_run, small_plan
 
 from analysis import metrics
 from analysis.answers import answers_of
-from analysis.claiming import quantities, rankings
+from analysis.claiming import common_blocks, quantities, rankings
+from analysis.claiming.claim import evaluate
 from analysis.claiming.documents import Citation
+from analysis.claiming.reading import Reading, read_study_run
+from analysis.claims import claims_of
 from audit.checks import basis, recount
 from audit.paper import PaperView, paper
 from audit.recount import count_run, percentile, value_of
 from audit.repository import RepositoryView
+from records import schema
+from records.errors import ClaimError
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "records" / "data"
@@ -130,3 +136,66 @@ def test_prompts_that_are_told_apart_otherwise_are_told(monkeypatch):
 def test_percentiles_are_those_of_numpy(values, share):
     want = float(np.quantile(np.array(values, dtype=float), share))
     assert math.isclose(percentile(values, share), want, rel_tol=1e-9, abs_tol=1e-6)
+
+
+def counted_twice(run: Path, edit=None) -> dict[str, tuple[float | str, float | str | None]]:
+    """Every claim that sets the arms of a run side by side whose arms stand in other blocks."""
+    plan = small_plan(blocks=4)
+    arms = tuple(
+        replace(a, blocks=b) for a, b in zip(plan.arms, ((1, 2, 3), (2, 3, 4)), strict=True)
+    )
+    plan = replace(plan, arms=arms)
+    made = make_run(run, plan, Shape(edit=edit))
+    study, again = read_study_run(made), count_run(made.events)
+    found = {}
+    for claim in claims_of("s", plan):
+        if "-vs-" in claim.id or claim.id.count(".") < 4:
+            try:
+                value = evaluate(claim, Reading("s", (study,)))
+            except ClaimError:
+                continue
+            # The gaps of both arms are the very same here: which is less is a matter of rounding.
+            if value.abreast and not claim.id.endswith("step-gap.least"):
+                found[claim.id] = (value.value, value_of(claim.id, "s", [again]))
+    return found
+
+
+def agree(found: dict[str, tuple[float | str, float | str | None]]) -> bool:
+    return all(
+        one == two if isinstance(one, str) else math.isclose(one, two, rel_tol=1e-9, abs_tol=1e-9)
+        for one, two in found.values()
+        if two is not None
+    )
+
+
+def test_both_compare_arms_within_the_blocks_that_hold_both(tmp_path):
+    found = counted_twice(tmp_path / "run-1")
+    assert len([two for _, two in found.values() if two is not None]) > 10
+    assert agree(found)
+
+
+def test_boots_of_other_blocks_that_are_let_in_are_told(tmp_path, monkeypatch):
+    whole = frozenset(("run-1", block) for block in range(1, 5))
+    monkeypatch.setattr(common_blocks, "common_blocks", lambda _: whole)
+    assert not agree(counted_twice(tmp_path / "run-1"))
+
+
+RATIO = "s.draft-vs-none.c1.throughput.ratio"
+
+
+def test_a_boot_moved_to_a_block_without_the_other_arm_leaves_the_comparison(tmp_path):
+    """By itself the journal then asks for a boot that the plan does not (PLAN02, PLAN03)."""
+
+    def move(event):
+        if (
+            isinstance(event, schema.BootStarted)
+            and event.arm == "draft"
+            and "b03" in event.planned
+        ):
+            return replace(event, planned="b01-1-draft", attempt=2)
+        return event
+
+    here, moved = (counted_twice(tmp_path / name, edit) for name, edit in
+                   (("run-1", None), ("run-2", move)))  # fmt: skip
+    assert agree(moved)
+    assert moved[RATIO] != here[RATIO]
