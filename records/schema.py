@@ -5,7 +5,7 @@ Invariant: an event type or key that is not here is an error, in writing and in 
 History
   1 (2026-11-30): first version. Added since, left out at its default: prompts.digest,
     run.started.blocks, run.ended.left_out, plan.estimates.setup_s, arm.blocks, arm.first_boot_s,
-    window.client, host.observed facts.gpus.compute_capability.
+    window.client, host.observed facts.gpus.compute_capability and facts.processors.
 
 Types of event added since: scheduler.observed, run.closed.
 
@@ -88,6 +88,13 @@ class HostObserved:
 
     `compute_capability` of each of `gpus`, among the facts, is what nvidia-smi told; left out
     where it told none, and in runs from before it was asked.
+
+    `processors`, among the facts of "start" and "resume", holds times of a fixed piece of work
+    (`addends` added squares in an interpreter's loop): of `engine`'s processors one after the other
+    (`alone`) and all at once (`together`), each with its number, `cpu`, and `times_ns`; and of
+    `pairs`, `one` of the engine's and `other` of the client's, each alone and both. Empty `engine`
+    or `client`: the kernel chose among all. `places`: siblings, package and node of each, in the
+    kernel's words. Left out in runs from before they were timed.
     """
 
     TYPE: ClassVar[str] = "host.observed"

@@ -42,6 +42,7 @@ from remote.context import Context
 from remote.engine.adapter import Adapter
 from remote.engine.adapters import ADAPTERS
 from remote.host.facts import probe
+from remote.host.processors import time_processors
 from remote.host_lock import sole_run_of
 from remote.install.carried_cache import require_placed
 from remote.interruption import Interruption
@@ -264,9 +265,13 @@ def _require_prompts(context: Context) -> None:
 
 
 def _observe(context: Context, phase: str) -> None:
-    facts = probe(context.job.host_salt, context.records, place=context.job.place)
+    job = context.job
+    facts = probe(job.host_salt, context.records, place=job.place)
+    if phase != "end":  # before anything else works there
+        context.say("timing the processors, each alone and together")
+        facts = replace(facts, processors=time_processors(job.engine_cpus, job.client_cpus))
     context.record(schema.HostObserved(phase, facts.host_id, to_object(facts)))
-    allocation = observe_allocation(phase, context.job.host_salt, context.records, os.environ)
+    allocation = observe_allocation(phase, job.host_salt, context.records, os.environ)
     if allocation is not None:
         context.record(allocation)
 

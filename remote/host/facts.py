@@ -11,11 +11,12 @@ import os
 import platform
 import shutil
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from records.decode import to_object
+from records.processors import Processors
 from remote.host import gpu, proc, smi
 from remote.host.proc import ABSENT
 
@@ -31,7 +32,10 @@ _CONTAINERS = (
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """One host. Quota in thousandths of a CPU; None where there is no limit."""
+    """One host. Quota in thousandths of a CPU; None where there is no limit.
+
+    `processors`: what they are worth, where that was timed (remote/host/processors.py).
+    """
 
     host_id: str
     boot_id: str
@@ -54,6 +58,7 @@ class HostFacts:
     driver: str
     cuda: str
     gpus: tuple[smi.Gpu, ...]
+    processors: Processors | None = field(default=None, metadata={"since": 2})
 
 
 def probe(salt: str, disk: Path, root: Path = Path("/"), place: str = "") -> HostFacts:
