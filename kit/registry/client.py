@@ -194,6 +194,6 @@ def _told(body: bytes) -> str:
     """The first error in a registry's own words, "" where it gave none."""
     try:
         error = json.loads(body)["errors"][0]
-        return f"{error['code']}: {error.get('message', '')}"[:200]
+        return " ".join(f"{error['code']}: {error.get('message', '')}".split())[:200]
     except (ValueError, KeyError, IndexError, TypeError, RecursionError):
         return ""

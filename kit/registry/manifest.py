@@ -7,6 +7,7 @@ keys are allowed as the specification demands.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ MANIFEST_TYPES = (
     "application/vnd.oci.image.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v2+json",
 )
+# As Go names systems and processors (image specification, image-index.md, "platform").
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
 _CUDA = "NVIDIA_REQUIRE_CUDA="
 
 
@@ -84,7 +87,8 @@ def parse_config(data: bytes) -> Config:
     platform = _platform(value, "image configuration")
     inner = value.get("config")
     env = inner.get("Env") if isinstance(inner, dict) else None
-    required = [e for e in env or () if isinstance(e, str) and e.startswith(_CUDA)]
+    listed = env if isinstance(env, list) else []
+    required = [e for e in listed if isinstance(e, str) and e.startswith(_CUDA)]
     rootfs = value.get("rootfs")
     layers = rootfs.get("diff_ids") if isinstance(rootfs, dict) else None
     if not isinstance(layers, list):
@@ -107,6 +111,8 @@ def _platform(value: dict[str, Any], where: str) -> str:
     os, architecture = value.get("os"), value.get("architecture")
     if not isinstance(os, str) or not isinstance(architecture, str):
         raise FormatError(f"{where}: no os and architecture")
+    if not _NAME.fullmatch(os) or not _NAME.fullmatch(architecture):
+        raise FormatError(f"{where}: {f'{os}/{architecture}'[:80]!r} is no platform")
     # linux/arm64 and linux/arm64/v8 are one platform; for 32-bit arm the variant tells more.
     variant = value.get("variant")
     return (

@@ -48,7 +48,8 @@ def resolve(registry: Registry, repository: str, index: Digest) -> dict[str, Pla
                 f"its configuration says {name}",
                 "do not use this image: its index does not say what it holds",
             )
-        platforms[name] = platform
+        # Of several for one platform Docker takes the first: containerd, core/images/image.go.
+        platforms.setdefault(name, platform)
     if not platforms:
         raise RegistryError(f"{what}: the index names no platform")
     return platforms

@@ -304,6 +304,25 @@ def test_another_image_under_the_tag_is_refused(service: RegistryService) -> Non
         assert resolve(registry, "moved/image", first.index), "the digest still leads to the first"
 
 
+def test_of_two_manifests_for_one_platform_the_first_counts(service: RegistryService) -> None:
+    images = [put_image(service, "two/images", f"v{n}", env=(f"A={n}",)) for n in (1, 2)]
+    manifests = [image.manifests["linux/amd64"] for image in images]
+    entries = [
+        {
+            "mediaType": MANIFEST,
+            "digest": str(digest),
+            "size": service.stored_blob(digest).stat().st_size,
+            "platform": {"os": "linux", "architecture": "amd64"},
+        }
+        for digest in manifests
+    ]
+    data = json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}).encode()
+    index = service.put_manifest("two/images", "both", data, INDEX)
+    with asking(service.name) as registry:
+        found = resolve(registry, "two/images", index)
+    assert [platform.manifest_digest for platform in found.values()] == manifests[:1]
+
+
 def test_an_index_that_names_the_wrong_platform_is_refused(
     service: RegistryService, image: PutImage
 ) -> None:

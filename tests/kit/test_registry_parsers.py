@@ -18,6 +18,7 @@ from kit.registry.manifest import Index, Manifest, parse_config, parse_index_or_
 from kit.registry.tag import parse_tagged
 from records.errors import FormatError, RegistryError
 
+PLAIN = {"os": "linux", "architecture": "amd64", "rootfs": {"diff_ids": []}}
 NOW = datetime.datetime(2026, 11, 30, 12, tzinfo=datetime.timezone.utc)
 A, B = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 
@@ -174,6 +175,20 @@ def test_the_cuda_requirement_stands_in_the_configuration_alone() -> None:
     assert found.requires_cuda == "cuda>=12.9 brand=tesla,driver>=535"
     without = {**document, "config": {}}
     assert parse_config(json.dumps(without).encode()).requires_cuda == ""
+
+
+@pytest.mark.parametrize(
+    "env", [5, {"NVIDIA_REQUIRE_CUDA": "x"}, "NVIDIA_REQUIRE_CUDA=x", [1, None]]
+)
+def test_an_environment_of_another_shape_requires_nothing(env: object) -> None:
+    document = {**PLAIN, "config": {"Env": env}}
+    assert parse_config(json.dumps(document).encode()).requires_cuda == ""
+
+
+@pytest.mark.parametrize("name", ["", "li\x1b[2Jnux", "linux\u202e", "\ud800", "a/b", "a b"])
+def test_a_platform_by_a_name_that_none_has(name: str) -> None:
+    with pytest.raises(FormatError, match="is no platform"):
+        parse_config(json.dumps({**PLAIN, "os": name}).encode())
 
 
 def test_a_tag_is_read_and_a_digest_is_none() -> None:
