@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engine_words import metrics_page, times_page
 from hypothesis import given
 from hypothesis import strategies as st
-from sealed_run import Shape, make_run, metrics_page, small_plan, times_page
+from sealed_run import Shape, make_run, small_plan
 
 from analysis.reading import Run, read_run
 from analysis.server_clock import QUANTITIES, Means, WindowClock, read_page, totals, window_clocks
