@@ -247,6 +247,7 @@ def receive(arrived: Path, local: Path) -> Fetched:
     verify(run, local.name)
     before = (local / EVENTS_NAME).stat().st_size if (local / EVENTS_NAME).exists() else 0
     if local.exists():
+        _require_no_link(local)
         require_prefix(local, arrived)
         _merge(arrived, local)
     else:
@@ -281,11 +282,16 @@ def _require_unsealed(run: RunDirectory) -> None:
             f"{run.path / SEAL_NAME} is no file, so the run is neither sealed nor under way",
             f"see where it came from: ls -l {SEAL_NAME}",
         )
-    link = next((path for path in sorted(run.path.rglob("*")) if path.is_symlink()), None)
+    _require_no_link(run.path)
+
+
+def _require_no_link(directory: Path) -> None:
+    """ForeignDirectoryError for a link below: what is written by its name lands elsewhere."""
+    link = next((path for path in sorted(directory.rglob("*")) if path.is_symlink()), None)
     if link is not None:
         raise ForeignDirectoryError(
             f"{link} is a link to {link.readlink()}; a run holds files of its own alone",
-            f"see where it came from: ls -l {link.name}",
+            f"see where it came from: ls -l {link}",
         )
 
 

@@ -83,6 +83,25 @@ def test_what_stands_where_records_are_staged_is_named_and_left_alone(
     assert not (data / RUN).exists()
 
 
+@pytest.mark.parametrize("name", [EVENTS_NAME, "logs"])
+def test_records_here_that_are_links_are_not_written_through(
+    name: str, remote: Path, data: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    (data / RUN).mkdir(parents=True)
+    if name == EVENTS_NAME:
+        whole = (remote / name).read_bytes()
+        outside.write_bytes(whole[: whole.index(b"\n") + 1])
+    else:
+        outside.mkdir()
+    (data / RUN / name).symlink_to(outside)
+    before = outside.read_bytes() if outside.is_file() else list(outside.iterdir())
+    with pytest.raises(ForeignDirectoryError, match="is a link to"):
+        fetch_run(LocalHost(), remote, data)
+    assert before == (outside.read_bytes() if outside.is_file() else list(outside.iterdir()))
+    assert not (data / "RUNS").exists()
+
+
 def test_of_two_fetches_at_once_the_second_waits_and_finds_the_run(
     remote: Path, data: Path
 ) -> None:
