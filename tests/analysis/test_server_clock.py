@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import math
 import re
 import shutil
 from collections.abc import Callable
@@ -13,25 +12,21 @@ from typing import Any
 
 import pytest
 from engine_words import metrics_page, times_page
-from hypothesis import given
-from hypothesis import strategies as st
 from sealed_run import Shape, make_run, small_plan
 
 from analysis.reading import Run, read_run
-from analysis.server_clock import QUANTITIES, Means, WindowClock, read_page, totals, window_clocks
+from analysis.server_clock import QUANTITIES, Means, WindowClock, window_clocks
 from analysis.server_clock_table import server_clock_table
 from analysis.table import as_object
 from analysis.tables import study_tables
 from records import schema
 from records.digest import Digest
-from records.errors import ChainError, FormatError
+from records.errors import ChainError
 from records.plan import Plan
 from records.run_directory import RunDirectory
-from remote.reference.counters import Counters
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "records" / "data"
-FIXTURES = ROOT / "tests" / "fixtures" / "vllm-0.29.0"
 FIRST, SECOND = "20261130T170838Z-sm90-confounds-70604b", "20261130T172404Z-sm90-confounds-aee89a"
 SMOKE = "20261130T115921Z-smoke-cpu-5d0eba"
 EMPTY = schema.Counters(*[0] * 7)
@@ -300,52 +295,10 @@ def test_a_page_that_is_not_the_one_kept_is_refused(tmp_path):
         window_clocks(run)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        gzip.compress(b"\xff\xfe"),
-        b"no gzip",
-        gzip.compress(b"vllm:time_to_first_token_seconds_sum{a=\n"),
-        gzip.compress(b"vllm:time_to_first_token_seconds_sum x\n"),
-        gzip.compress(b"0" * ((1 << 26) + 1)),
-    ],
-)
-def test_what_is_no_page_is_told_by_name(tmp_path, page):
-    (tmp_path / "p.prom.gz").write_bytes(page)
-    with pytest.raises(FormatError, match=r"p\.prom\.gz: "):
-        read_page(RunDirectory(tmp_path), "p.prom.gz", Digest.of(page))
-
-
 def test_a_run_that_was_not_read_from_a_directory_has_no_pages(tmp_path):
     run = made(tmp_path)
     run.directory = None
     assert reasons(run) == {"no page was kept"}
-
-
-# --- pages
-
-
-def test_pages_of_the_engine_on_both_kinds_of_host_have_all_histograms():
-    cuda = (FIXTURES / "cuda" / "metrics-bf16-fa2.prom").read_text()
-    cpu = (FIXTURES / "cpu" / "http" / "metrics.http").read_text()
-    want = {f"{one.family}_{part}" for one in QUANTITIES for part in ("sum", "count")}
-    assert set(totals(cuda)) == set(totals(cpu)) == want
-
-
-def test_the_reference_servers_page_has_no_end_to_end_time():
-    found = totals(Counters().exposition("m", 4, ()).decode())
-    assert "vllm:time_to_first_token_seconds_count" in found
-    assert "vllm:e2e_request_latency_seconds_count" not in found
-
-
-@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=4))
-def test_engines_of_one_server_add_up_and_names_that_only_begin_alike_do_not(values):
-    name = "vllm:e2e_request_latency_seconds_sum"
-    lines = [f'{name}{{engine="{i}"}} {value!r}' for i, value in enumerate(values)]
-    other = f"{name}_total 5.0\n{name.removesuffix('_sum')}_created 1.7e9\n"
-    found = totals(other + "\n".join(lines) + "\n")
-    assert set(found) == {name}
-    assert math.isclose(found[name], math.fsum(values), rel_tol=1e-9, abs_tol=1e-9)
 
 
 # --- tables
