@@ -5,7 +5,6 @@ Invariant: where a spread came from, and from how many boots, stands beside it.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -26,6 +25,7 @@ class Source:
 
     Of one `group` are CVs whose arms can be compared. `arm`: of the plan asked about, "" for none;
     `planned`: how many boots the plan gives it on each host, 0: as many as the design says.
+    `blocks`: those of the plan that hold the arm, () where it is not said.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Source:
     known_from: str = ""
     arm: str = ""
     planned: int = 0
+    blocks: tuple[int, ...] = ()
 
 
 def published_sources(claims: Iterable[Published], plan: Plan) -> list[Source]:
@@ -73,10 +74,14 @@ def measured_sources(metrics: Iterable[WindowMetrics]) -> list[Source]:
 
 
 def with_boots_of(sources: Iterable[Source], plan: Plan, hosts: int) -> list[Source]:
-    """The sources with the boots that the plan gives their arms, shared by so many hosts."""
-    counts = Counter(boot.arm for boot in boot_order(plan))
+    """The sources with their arms' blocks, and boots, which so many hosts share."""
+    blocks: dict[str, list[int]] = {}
+    for boot in boot_order(plan):
+        blocks.setdefault(boot.arm, []).append(boot.block)
     return [
-        replace(one, planned=max(2, counts[one.arm] // hosts)) if counts[one.arm] else one
+        replace(one, planned=max(2, len(blocks[one.arm]) // hosts), blocks=tuple(blocks[one.arm]))
+        if one.arm in blocks
+        else one
         for one in sources
     ]
 

@@ -40,6 +40,8 @@ from analysis.statistics.planning import (
 from analysis.statistics.power import cv_margin_power
 from analysis.table import MISSING, Column, Table, number, words
 
+# One difference of a pair has no spread.
+_LEAST_PAIRS = 2
 # Log ratios that differ by less than this differ by rounding.
 _NO_ERROR = 1e-12
 
@@ -177,20 +179,26 @@ def _ratio_table(sources: Sequence[Source], design: Design, wanted: Wanted) -> T
     search, unit = (fewest_hosts, "hosts") if design.host_cv else (fewest_boots, "boots")
     rows, found, equal = [], 0, 0
     for one, two in _comparable(sources):
-        mine = min((_of(design, source) for source in (one, two)), key=lambda one: one.boots)
-        error, _ = ratio_error(mine, one.cv, two.cv)
+        shared = _shared(design, one, two)
+        # What more boots would do hangs on no number of them.
+        mine = replace(design, boots=max(2, shared))
+        error, least, margin = MISSING, MISSING, MISSING
         finds = detects_ratio(wanted.difference, one.cv, two.cv)
         meets = meets_margin(wanted.margin, one.cv, two.cv)
-        found, equal = found + finds(mine), equal + meets(mine)
+        if shared >= _LEAST_PAIRS:
+            error = number(100 * ratio_error(mine, one.cv, two.cv)[0], 2)
+            least = number(100 * (detectable_ratio(mine, one.cv, two.cv) - 1), 2)
+            margin = number(100 * smallest_margin(mine, one.cv, two.cv), 2)
+            found, equal = found + finds(mine), equal + meets(mine)
         rows.append(
             (
                 one.name,
                 two.name if two is not one else "one like it",
-                str(mine.boots),
-                number(100 * error, 2),
-                number(100 * (detectable_ratio(mine, one.cv, two.cv) - 1), 2),
+                str(shared),
+                error,
+                least,
                 _count(search(mine, finds)),
-                number(100 * smallest_margin(mine, one.cv, two.cv), 2),
+                margin,
                 _count(search(mine, meets)),
             )
         )
@@ -212,6 +220,7 @@ def _ratio_table(sources: Sequence[Source], design: Design, wanted: Wanted) -> T
                 f"{unit} to …: how many{_on_each(design)} do it; {MISSING}: not with "
                 f"{MOST_HOSTS if design.host_cv else MOST_BOOTS}."
             ),
+            *_few_in_common(rows),
         ),
         (
             *words("arm", "over"),
@@ -229,6 +238,25 @@ def _ratio_table(sources: Sequence[Source], design: Design, wanted: Wanted) -> T
 def _of(design: Design, source: Source) -> Design:
     """The design with the boots that the plan gives this arm."""
     return replace(design, boots=source.planned) if source.planned else design
+
+
+def _shared(design: Design, one: Source, two: Source) -> int:
+    """How many boots of both arms a host has in blocks that hold both: those alone are compared."""
+    fewest = min(_of(design, source).boots for source in (one, two))
+    if not (one.blocks and two.blocks):
+        return fewest
+    common = len(set(one.blocks) & set(two.blocks))
+    # As each arm's own boots, fewer than two a host are reckoned as two.
+    return min(fewest, max(2, common // design.hosts)) if common >= _LEAST_PAIRS else common
+
+
+def _few_in_common(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    pairs = [f"{one} and {two}" for one, two, boots, *_ in rows if int(boots) < _LEAST_PAIRS]
+    if pairs:
+        yield (
+            "boots: in blocks that hold both arms, within which alone they are compared; of fewer "
+            f"than {_LEAST_PAIRS} nothing is found: {', '.join(pairs)}."
+        )
 
 
 def _on_each(design: Design) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from decimal import Decimal, InvalidOperation
 
 import click
 
-from analysis.claims import arms_of_claims
+from analysis.claims import arms_of_claims, compared_pairs
+from analysis.not_begun import named
+from analysis.plan_order import PlanOrder
 from kit.commands import plan_power
 from kit.doctor.needs import needs_of
 from kit.options import blocks_option, find_plan, home, json_option, require_blocks_of
@@ -113,6 +116,7 @@ def show(name: str, minutes: int, blocks: tuple[int, ...], as_json: bool) -> Non
     echo(f"\norder of boots (seed {plan.seed}):")
     for block in blocks or range(1, plan.blocks + 1):
         echo(f"  block {block}: {'  '.join(b.arm for b in boots if b.block == block)}")
+    _show_pairs(plan, {b.block for b in boots})
     need = plan.requirements
     gpu = f", GPU {need.compute_capability} or above with {need.gpu_memory_mib} MiB"
     echo(
@@ -126,6 +130,25 @@ def show(name: str, minutes: int, blocks: tuple[int, ...], as_json: bool) -> Non
         echo(f"\nwhich of {'these' if blocks else 'the'} blocks a host holds:")
         for line in lease_text(plan, minutes, blocks):
             echo(f"  {line}")
+
+
+def _show_pairs(plan: Plan, blocks: Set[int]) -> None:
+    """Within which blocks arms are compared, where not all blocks hold all of them."""
+    held = {arm.id: {n for n in blocks if arm in plan.arms_in(n)} for arm in plan.arms}
+    if all(where in (set(), blocks) for where in held.values()):
+        return
+    shown = [
+        (one.id, two.id, factor, len(held[one.id] & held[two.id]))
+        for one, two, factor in compared_pairs(plan)
+        if held[one.id] and held[two.id]
+    ]
+    echo("\narms that differ in one factor are compared within the blocks that hold both:")
+    order = PlanOrder([plan])
+    rows = [
+        (*row, named(held[row[0]] & held[row[1]]) if row[3] else "no block in common")
+        for row in sorted(shown, key=lambda row: (-row[3], order.arm(row[0]), order.arm(row[1])))
+    ]
+    print_table(("arm", "and", "factor", "boots of each", "in"), rows)
 
 
 def _of_blocks(plan: Plan, blocks: tuple[int, ...]) -> str:

@@ -81,6 +81,20 @@ def test_plan_show_of_some_blocks_shows_no_others(capsys: pytest.CaptureFixture[
     assert all(line.startswith("  25 minutes, a") for line in lease[1:])
 
 
+def test_plan_show_tells_within_which_blocks_arms_are_compared(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert call("plan", "show", "sm90-confounds") == 0
+    shown = capsys.readouterr().out.splitlines()
+    pairs = {tuple(line.split()[:2]): line for line in shown if "block" in line}
+    assert pairs["draft", "draft-eager"].endswith("blocks 1 to 10, 15, 16, 20 and 21")
+    assert pairs["draft", "fa2"].endswith("no block in common")
+    # Where all blocks hold all arms there is nothing to say.
+    for argv in (("l4-confounds",), ("sm90-confounds", "--blocks", "2,4")):
+        assert call("plan", "show", *argv) == 0
+        assert "compared" not in capsys.readouterr().out
+
+
 def test_plan_show_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("plan", "show", "l4-confounds", "--json") == 0
     told = json.loads(capsys.readouterr().out)

@@ -88,12 +88,32 @@ def test_each_arm_has_the_boots_that_the_plan_gives_it(capsys: pytest.CaptureFix
     }  # fmt: skip
     shared = {(row["arm"], row["over"]): row["boots"] for row in rows(found, "ratio")}
     assert shared["draft c64", "ngram c64"] == 3
+    assert shared["draft c64", "draft-eager c64"] == 14
     asked = told(capsys, "sm90-confounds", "--boots", "24")
     assert {row["boots"] for row in rows(asked, "cv")} == {24}
     few = next(row for row in rows(found, "cv") if row["arm"] == "ngram c64")
     many = next(row for row in rows(asked, "cv") if row["arm"] == "ngram c64")
     assert many["95_percent_high_percent"] < few["95_percent_high_percent"]
     assert many["boots_to_repeat"] == few["boots_to_repeat"]
+
+
+def test_arms_without_a_block_in_common_are_not_said_to_be_compared(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Eager boots and n-gram boots of sm90-confounds stand in other blocks, an hour apart."""
+    found = told(capsys, "sm90-confounds")
+    (pair,) = [
+        row for row in rows(found, "ratio")
+        if (row["arm"], row["over"]) == ("draft-eager c64", "ngram c64")
+    ]  # fmt: skip
+    assert pair["boots"] == 0
+    assert pair["finds_percent"] is None
+    assert pair["standard_error_percent"] is None
+    assert pair["boots_to_find_5_percent"] == 6  # what boots in common blocks would do
+    (table,) = [t for t in found["tables"] if t["name"] == "ratio"]
+    assert "nothing is found: draft-eager c64 and ngram c64." in table["notes"][-1]
+    of_arms = {source["arm"]: set(source["blocks"]) for source in found["sources"]}
+    assert not of_arms["draft-eager"] & of_arms["ngram"]
 
 
 def test_spreads_given_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
