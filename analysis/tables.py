@@ -27,6 +27,7 @@ from analysis.measure_tables import (
 from analysis.metrics import run_metrics
 from analysis.one_kind import require_one_kind
 from analysis.peer_table import peer_table
+from analysis.processor_table import processor_table
 from analysis.reading import Run
 from analysis.server_clock import window_clocks
 from analysis.server_clock_table import server_clock_table
@@ -61,6 +62,7 @@ def study_tables(runs: Sequence[Run], notes: tuple[str, ...] = ()) -> list[Table
         texts_table(ordered, metrics),
         calibration_table(ordered),
         *pace_table(ordered),
+        *processor_table(ordered),
         void_table(ordered),
         definitions_table(ordered),
         server_clock_table(clocks),

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 # alone (Intel 64 and IA-32 Optimization Reference Manual, on Hyper-Threading: what they share);
 # two cores that share caches and power differ by a few percent.
 SHARED_CORE = 1.2
+# Of fewer times one interruption decides the median.
+FEWEST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class Pair:
         """How many times as long each takes while the other works: the smaller of both ratios.
 
         A core that they share slows down both; whatever else comes between, mostly one. None where
-        one of the times was not taken.
+        one of the four was not taken three times: something else kept the processors busy.
         """
         ratios = [
             _ratio(self.one_both_ns, self.one_alone_ns),
@@ -110,6 +112,11 @@ class Processors:
         return tuple(statistics.median(b.times_ns) for b in self.alone if b.times_ns)
 
     @property
+    def told_pairs(self) -> tuple[Pair, ...]:
+        """The pairs of which the times tell something."""
+        return tuple(pair for pair in self.pairs if pair.slowdown is not None)
+
+    @property
     def shared_pairs(self) -> tuple[Pair, ...]:
         """The pairs that slow each other down as threads of one core do, the slowest first."""
         shared = [pair for pair in self.pairs if pair.is_shared]
@@ -118,11 +125,10 @@ class Processors:
     @property
     def slowest_pair(self) -> Pair | None:
         """The pair that slows itself down most; None where none was timed."""
-        told = [pair for pair in self.pairs if pair.slowdown is not None]
-        return max(told, key=lambda pair: pair.slowdown or 0, default=None)
+        return max(self.told_pairs, key=lambda pair: pair.slowdown or 0, default=None)
 
 
 def _ratio(above_ns: Sequence[int], below_ns: Sequence[int]) -> float | None:
-    if not above_ns or not below_ns:
+    if min(len(above_ns), len(below_ns)) < FEWEST or min(*above_ns, *below_ns) <= 0:
         return None
     return statistics.median(above_ns) / statistics.median(below_ns)

@@ -12,6 +12,7 @@ from typing import Any
 
 from analysis.conduct_tables import reason_text
 from analysis.facts import integer, part, parts
+from analysis.processor_table import in_words, processors_of
 from analysis.reading import Boot, Run
 from analysis.report.model import RunView, UnusedView
 from analysis.report.sources import SourceBook
@@ -121,6 +122,9 @@ def _machine(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     cores = facts.get("cores_online")
     if cpu:
         yield "processor", f"{cpu.get('model', '')}, {cores} cores online"
+    processors = processors_of(facts)
+    if processors is not None:
+        yield "processors at once", in_words(processors)
     if memory_bytes is not None:
         yield "memory", f"{memory_bytes / _GIB:.1f} GiB"
     for gpu in parts(facts, "gpus"):

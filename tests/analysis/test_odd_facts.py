@@ -32,7 +32,7 @@ _ODD = {
 }
 _OF_A_HOST = (
     *("gpus", "cpu", "memory", "cores_online", "driver", "cuda", "os", "kernel", "container"),
-    *("governor", "python"),
+    *("governor", "python", "processors"),
 )
 
 

@@ -29,7 +29,7 @@ def test_each_does_time_alone_over_time_together_of_its_work() -> None:
 
 
 def test_worth_of_more_than_were_timed_alone() -> None:
-    many = processors(dict.fromkeys(range(4), (200, 200)))
+    many = processors(dict.fromkeys(range(4), (200, 200, 200)))
     some = Processors(
         many.engine, many.client, 1, many.places, many.alone[:2], many.together, many.pairs
     )
@@ -51,7 +51,10 @@ def test_times_that_were_not_taken_tell_nothing() -> None:
     lost = Pair(0, 2, QUIET, (), QUIET, QUIET)
     assert lost.slowdown is None
     assert not lost.is_shared
-    found = processors({0: ()}, (lost,))
+    once = Pair(0, 2, QUIET, QUIET, QUIET, (100, 9_000))  # one interruption would decide
+    assert once.slowdown is None
+    found = processors({0: ()}, (lost, once))
+    assert found.told_pairs == ()
     assert found.worth is None
     assert found.slowest_pair is None
 
