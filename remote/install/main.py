@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--blocks", default="", help="only these blocks of the plan, such as 1,3 [all]")
     p.add_argument("--bundle", default="", metavar="DIGEST", help="refuse any other bundle")
     p.add_argument("--ends-in", type=int, default=0, metavar="SECONDS", help="the host goes back "
-                   "then: begin no block of boots that would not end before [never]")  # fmt: skip
+                   "so long from now: begin no block of boots that would not end before [never]")  # fmt: skip
     p.add_argument("--new-run", action="store_true", help="a new run even if one was begun")
     p.add_argument("--json", action="store_true", help="print the result as JSON")
     return p
@@ -59,6 +59,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str]) -> int:
     """Install; prints the command that starts the run, and nothing else, on stdout."""
+    began_unix_s = int(time.time())
     args = parser().parse_args(argv)
     steps = _Steps()
     client_cpus, engine_cpus = parse_cpus(args.client_cpus), parse_cpus(args.engine_cpus)
@@ -93,7 +94,7 @@ def main(argv: Sequence[str]) -> int:
     if manifest.target is not None:
         _require_bindable([root / bundle.SITE, *map(Path, sites)], steps)
     cache = _carried(root, manifest, steps)
-    ends_unix_s = int(time.time()) + args.ends_in if args.ends_in else 0
+    ends_unix_s = began_unix_s + args.ends_in if args.ends_in else 0
     bound = cache.binding if cache else None
     places = Here(
         root, args.python, tuple(sites), client_cpus, engine_cpus, blocks, ends_unix_s, bound
