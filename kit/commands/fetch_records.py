@@ -18,6 +18,7 @@ from kit.options import (
 from kit.output import print_json, print_table, say
 from kit.run.delete_on_host import delete_there
 from kit.run.fetch import Fetched, already_home, carried_data, fetch_run, require_lists
+from kit.run.host_key import other_key
 from kit.run.launch import jobs
 from kit.run.mirror import refresh_all
 from records.checkpoint import read_runs
@@ -91,6 +92,8 @@ def command(
                 listed[data] = {leaf.run_id: leaf.seal for leaf in read_runs(data)}
             # One that is named is brought and compared again, byte by byte.
             whole = None if run_id else already_home(run, RunDirectory(data / name), listed[data])
+            if whole is None and (warning := other_key(here, host, name)):
+                say(warning)
             fetched.append(whole or fetch_run(host, there.run(name), data, seen, say))
             if delete_remote and fetched[-1].sealed:
                 delete_there(here, host, fetched[-1])

@@ -18,6 +18,7 @@ from kit.fleet.address import spoken
 from kit.home import Home
 from kit.hosts.host import Host, Queued, Running
 from kit.planning import prompt_files
+from kit.run.host_key import note_key
 from kit.run.mirror import refresh_jobs, refresh_run
 from kit.run.steps import Step
 from records import canonical, chain
@@ -203,6 +204,7 @@ def start(home: Home, host: Host, job: Job, harness: Path) -> Started:
     if there != here:
         host.put(path, there.job(job.run_id))
     refresh_run(host, home, job.run_id)
+    note_key(home, host, job.run_id)
     log = here.log(job.run_id)
     offset = log.stat().st_size if log.exists() else 0
     argv = (host.python, "-I", "-S", str(harness), *_verb(there, job), str(there.job(job.run_id)))

@@ -24,6 +24,7 @@ from kit.hosts.host import Host
 from kit.planning import preflight
 from kit.run.fetch import Fetched, fetch_run
 from kit.run.follow import Ending, Watch, follow
+from kit.run.host_key import other_key
 from kit.run.launch import (
     Say,
     Started,
@@ -238,6 +239,8 @@ def _require_fit(
 
 def bring_home(home: Home, host: Host, job: Job, say: Say) -> Fetched:
     """Fetch the records of a job's run to where they belong."""
+    if warning := other_key(home, host, job.run_id):
+        say(warning)
     source, data = host.home(home).run(job.run_id), home.data_for(job)
     fetched = fetch_run(host, source, data, host.mirror(home), say)
     what = "sealed, verified" if fetched.sealed else "unfinished, verified so far"

@@ -97,6 +97,11 @@ class SshHost:
         found = {hop.address for hop in hops if set(hop.address) & set(".:")}
         return tuple(sorted(found - {"127.0.0.1", "::1"}))
 
+    def host_key(self) -> str:
+        """Algorithm and fingerprint, as known_hosts and providers have them."""
+        key = self.connection.again(lambda live: live.transport.get_remote_server_key())
+        return f"{key.algorithm_name} {key.fingerprint}"
+
     def home(self, here: Home) -> Home:  # noqa: ARG002
         """KIT_HOME as the host's own environment sets it, or a directory in its user's home."""
         there = self._hello().directory

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from called_kit import tiny_plan
 from ssh_kit import SshKit, name_of
 from sshd import Sshd, fingerprint, keygen, program, running
 
@@ -117,6 +118,28 @@ def test_a_changed_key_is_refused_with_both_fingerprints_and_what_to_type(
     assert "host key pinned" in again.stderr
     (fresh,) = known(kit)
     assert fresh["fingerprint"] == fingerprint(sshd.host_key)
+
+
+def test_records_of_a_run_begun_under_another_key_come_with_a_warning(
+    sshd: Sshd, kit: SshKit
+) -> None:
+    kit.plan.write_text(tiny_plan(tokens=10))
+    where = ("--host", name_of(sshd), "--accept-new")
+    begun = kit.call("run", "--plan", str(kit.plan), *where)
+    assert begun.returncode == 0, begun.stderr
+    (notes,) = kit.home.glob("hosts/*/jobs/*.keys")
+    when, _, noted = notes.read_text().strip().partition(" ")
+    assert noted.startswith("sha256:")
+    assert fingerprint(sshd.host_key) not in notes.read_text()
+    exchange_key(sshd)
+    (pin,) = known(kit)
+    forget = (program("ssh-keygen"), "-R", pin["host"], "-f", str(kit.home / "known_hosts"))
+    subprocess.run(forget, check=True, capture_output=True)
+    fetched = kit.call("fetch-records", *where)
+    assert fetched.returncode == 0, fetched.stderr
+    assert f"another host key than when run {notes.stem} was started there" in fetched.stderr
+    assert when in fetched.stderr
+    assert "another host key" not in kit.call("fetch-records", *where).stderr, "it is home"
 
 
 def test_the_remedy_can_be_typed_where_the_kit_stands_in_a_directory_with_a_blank(
