@@ -51,7 +51,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--blocks", default="", help="only these blocks of the plan, such as 1,3 [all]")
     p.add_argument("--bundle", default="", metavar="DIGEST", help="refuse any other bundle")
     p.add_argument("--ends-in", type=int, default=0, metavar="SECONDS", help="the host goes back "
-                   "so long from now: begin no block that would not end before [never]")  # fmt: skip
+                   "so long from now: begin no block that will not end before [never]")  # fmt: skip
     p.add_argument("--new-run", action="store_true", help="a new run even if one was begun")
     p.add_argument("--json", action="store_true", help="print the result as JSON")
     return p
