@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from audit.difference import first_difference
 from audit.finding import Check, Code, Finding
 from audit.repository import RepositoryView
 from records.checkpoint import CHECKPOINT_NAME, RUNS_NAME, Checkpoint, Leaf
@@ -140,7 +141,7 @@ def _root(repository: RepositoryView, leaves: list[Leaf], broken: bool) -> Itera
     text = path.read_bytes().decode("utf-8", "replace")
     if text == str(want):
         return
-    line, got_line, want_line = _difference(text, str(want))
+    line, got_line, want_line = first_difference(path.read_bytes(), str(want).encode())
     try:
         got = Checkpoint.parse(text)
     except FormatError as error:
@@ -167,15 +168,6 @@ def _edited_list(
         if is_now != was:
             message = f"the list was edited: {ROOT.title}"
             yield ROOT.at(shown, number, message, str(is_now), f"{was} (from {CHECKPOINT_NAME})")
-
-
-def _difference(got: str, want: str) -> tuple[int, str, str]:
-    """The first line, from 1, that differs, as it is and as it should be."""
-    have, need = got.split("\n"), want.split("\n")
-    for number, line in enumerate(need):
-        if number >= len(have) or have[number] != line:
-            return number + 1, have[number] if number < len(have) else "nothing", line
-    return len(need), have[len(need)], "nothing"
 
 
 def _directories(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import zip_longest
 from pathlib import Path
 
 from analysis.claiming.documents import Citation
@@ -11,6 +10,7 @@ from analysis.claiming.evidence import EVIDENCE
 from analysis.claiming.tex import CLAIMS_TEX, claims_tex
 from analysis.published import PUBLISHED
 from analysis.typeset.generated import TEXTS, record_texts
+from audit.difference import first_difference
 from audit.finding import Check, Code, Finding
 from audit.paper import PaperView, paper
 from audit.repository import RepositoryView
@@ -110,7 +110,9 @@ def _generated(repository: RepositoryView, view: PaperView) -> Iterator[Finding]
     for name, want in _texts(repository, view).items():
         path = repository.root / name
         if path.is_file():
-            yield from _compared(repository.show(path), path.read_bytes(), want)
+            line, got, wanted = first_difference(path.read_bytes(), want)
+            if line:
+                yield STALE.at(repository.show(path), line, "", got, wanted)
 
 
 def _texts(repository: RepositoryView, view: PaperView) -> dict[Path, bytes]:
@@ -124,16 +126,6 @@ def _texts(repository: RepositoryView, view: PaperView) -> dict[Path, bytes]:
         repository.root, repository.data, view.evaluation, view.published, findings
     )
     return made
-
-
-def _compared(shown: str, got: bytes, want: bytes) -> Iterator[Finding]:
-    have, need = got.split(b"\n"), want.split(b"\n")
-    end = b"<end of file>"
-    for number, (mine, theirs) in enumerate(zip_longest(have, need, fillvalue=end), 1):
-        if mine != theirs:
-            told = (mine.decode("utf-8", "replace"), theirs.decode("utf-8"))
-            yield STALE.at(shown, number, "", *told)
-            return
 
 
 CHECK = Check(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from audit.difference import first_difference
 from audit.finding import Check, Code, Finding
 from audit.git import Change, Git
 from audit.placement import misplaced, records_git
@@ -131,7 +132,7 @@ def _judge(repository: RepositoryView, git: Git, change: Change) -> Iterator[Fin
         new = path.read_bytes() if where == "work tree" else git.blob(change.new_blob)
         if new.startswith(old):
             return
-        line = _first_difference(old, new)
+        line, _, _ = first_difference(old, new)
         yield REWRITTEN.at(shown, line, "", f"another line in {where}", "only lines added")
         return
     yield REWRITTEN.at(shown, 0, "", f"changed in {where}", f"blob {change.old_blob[:12]}")
@@ -147,15 +148,6 @@ def _keys_gone(repository: RepositoryView, git: Git, change: Change) -> Iterator
             got = f"a key taken out in {change.commit[:12]}"
             want = 'the line, with valid-before="…" once the key is not to be used any more'
             yield REWRITTEN.at(repository.show(path), number, "", got, want)
-
-
-def _first_difference(old: bytes, new: bytes) -> int:
-    """The first line, from 1, that is not as it was."""
-    lines = zip(old.splitlines(keepends=True), new.splitlines(keepends=True), strict=False)
-    for number, (before, after) in enumerate(lines, 1):
-        if before != after:
-            return number
-    return new.count(b"\n") + 1
 
 
 CHECK = Check(

@@ -8,6 +8,7 @@ from pathlib import Path
 from analysis.publish import table_files
 from analysis.reading import read_run
 from analysis.tables import study_tables
+from audit.difference import first_difference
 from audit.finding import Check, Code, Finding
 from audit.repository import RepositoryView
 from records.errors import ChainError, ForeignDirectoryError, FormatError, UnknownRunError
@@ -79,22 +80,11 @@ def _run(repository: RepositoryView, path: Path) -> Iterator[Finding]:
             continue
         got_bytes = file.read_bytes()
         if got_bytes != want_bytes:
-            line, got, want = _difference(got_bytes, want_bytes)
+            line, got, want = first_difference(got_bytes, want_bytes)
             yield DIFFERS.at(repository.show(file), line, "", got, want)
     for file in sorted(path.rglob("*")):
         if file.is_file() and file.relative_to(path).as_posix() not in files:
             yield STRANGER.at(repository.show(file), 0, "", file.name, "no such table")
-
-
-def _difference(got: bytes, want: bytes) -> tuple[int, str, str]:
-    """The first line, from 1, that differs, as it is and as it should be."""
-    have, need = got.split(b"\n"), want.split(b"\n")
-    for number in range(max(len(have), len(need))):
-        one = have[number] if number < len(have) else b"<end of file>"
-        two = need[number] if number < len(need) else b"<end of file>"
-        if one != two:
-            return number + 1, one.decode("utf-8", "replace"), two.decode("utf-8", "replace")
-    return 0, "", ""
 
 
 CHECK = Check(
