@@ -7,8 +7,9 @@ boot, never one a request.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from analysis.claiming.common_blocks import apart_in_blocks
 from analysis.definitions import DEFINITIONS, definition
 from analysis.metrics import LATENCY_IDS, WindowMetrics, all_definitions
 from analysis.plan_order import PlanOrder, by_arm
@@ -140,6 +141,7 @@ def dispersion_table(metrics: Sequence[WindowMetrics]) -> Table:
                 "modified McKay (Vangel 1996), for normal data and a CV below a third; with few "
                 "boots, or boots in two groups, read the boots themselves. Two boots give none."
             ),
+            *_apart(metrics),
         ),
         (
             *words("arm", "window"),
@@ -193,6 +195,7 @@ def latency_table(metrics: Sequence[WindowMetrics]) -> Table:
             _RAMP,
             "Without: requests on which the quantity is undefined.",
             *_none_remain(metrics),
+            *_apart(metrics),
         ),
         (
             *words("arm", "window", "quantity", "unit"),
@@ -240,6 +243,7 @@ def goodput_table(metrics: Sequence[WindowMetrics]) -> Table:
             ),
             "A request on which the quantity is undefined does not meet the objective.",
             "Threshold: in ms for the step gap, in ms/token for the others.",
+            *_apart(metrics),
         ),
         (
             *words("arm", "window", "quantity"),
@@ -312,6 +316,14 @@ def _merged(metrics: Sequence[WindowMetrics]) -> tuple[str, ...]:
             "since the server put several steps into one chunk, or went on after a client had left."
         ),
     )
+
+
+def _apart(metrics: Sequence[WindowMetrics]) -> Iterator[str]:
+    """That two rows may be of other blocks, where some arm was not measured in all of them."""
+    by_arms: dict[str, list[WindowMetrics]] = {}
+    for (arm, _), group in _cells(metrics):
+        by_arms.setdefault(arm, []).extend(group)
+    return apart_in_blocks(by_arms)
 
 
 def _none_remain(metrics: Sequence[WindowMetrics]) -> tuple[str, ...]:

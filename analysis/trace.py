@@ -69,7 +69,8 @@ class Trace:
     """One claim, from where it is printed to where it was recorded.
 
     `by_boot`: what `boots` tell of each boot, in words; "" where the claim is of no single boot.
-    `spread`: the boots of each arm in a line.
+    `spread`: the boots of each arm in a line. `blocks`: within which blocks arms are held against
+    each other, where any was measured in others, too.
     """
 
     claim: str
@@ -85,6 +86,7 @@ class Trace:
     by_boot: str
     boots: tuple[BootValue, ...]
     spread: tuple[str, ...]
+    blocks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,7 @@ def trace(claim_id: str, evaluation: Evaluation, root: Path, data: Path) -> Trac
         by_boot,
         boots,
         summary(boots),
+        value.blocks_told,
     )
 
 

@@ -85,6 +85,6 @@ def apart_in_blocks(found: Mapping[str, Sequence[InBlock]]) -> Iterator[str]:
     """What is said below a table of arms that were not all measured in the same blocks."""
     if len({frozenset((one.run_id, one.block) for one in some) for some in found.values()}) > 1:
         yield (
-            f"Not every block holds every arm ({by_arm_told(found)}), and a host is faster in one "
-            "than in another: two arms are compared within the blocks that hold both."
+            f"Not every block holds every arm ({by_arm_told(found)}), and a host may be faster in "
+            "one than in another: two arms are compared within the blocks that hold both."
         )

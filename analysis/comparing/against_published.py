@@ -112,7 +112,8 @@ def _tested(case: _Case, reading: Reading) -> Pending:
         found = none_meets(claim, place.arms, place.window, reading)
         windows = [w for arm in place.arms for w in reading.windows(arm, place.window)]
         apart = arms_apart(combinations(place.arms, 2), windows)
-        found = replace(found, reason="; ".join((found.reason, *apart)))
+        blocks = [f"of {one.told}" for one in reading.abreast if one.told]
+        found = replace(found, reason="; ".join((found.reason, *blocks, *apart)))
         return Pending(_of_kind(claim, found, case))
     return _spread(case, reading)
 

@@ -48,7 +48,7 @@ class ClaimBook:
                 found.defined,
                 found.cited,
                 self._sources.of_claim(found),
-                found.spread,
+                (*(f"compared: {told}" for told in found.blocks), *found.spread),
             )
         return self._found[id_]
 

@@ -73,7 +73,8 @@ class Source:
 class ClaimView:
     """One claim with its value, and the source it was computed from.
 
-    `number`: its endnote on paper; 0 where only a table prints it. `spread`: of its boots, by arm.
+    `number`: its endnote on paper; 0 where only a table prints it. `spread`: of its boots, by arm,
+    below the blocks that they are of where arms were measured in others, too.
     """
 
     number: int

@@ -28,6 +28,7 @@ def command(part: str, tex: bool, unused: bool, as_json: bool) -> None:
 
     PART: only ids that contain it. A claim without a value says why. One that the audit would not
     let stand for the error of the client's stamps (BASIS05) is marked "below the client's error".
+    One that holds arms against each other names the blocks that counted, where that is not all.
 
     \b
     Example:
@@ -72,6 +73,7 @@ def command(part: str, tex: bool, unused: bool, as_json: bool) -> None:
                         if found.runs[run].closed
                     ],
                     "below_client_error": id_ in below,
+                    "blocks": list(found.values[id_].blocks_told) if id_ in found.values else [],
                     "cited": id_ in cited,
                 }
                 for id_ in ids
@@ -83,7 +85,12 @@ def command(part: str, tex: bool, unused: bool, as_json: bool) -> None:
             id_,
             found.values[id_].printed if id_ in found.values else found.problems[id_],
             "yes" if id_ in cited else "",
-            "below the client's error" if id_ in below else "",
+            "; ".join(
+                [
+                    *(["below the client's error"] if id_ in below else []),
+                    *(found.values[id_].blocks_told if id_ in found.values else ()),
+                ]
+            ),
         )
         for id_ in ids
     ]

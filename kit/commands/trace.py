@@ -52,6 +52,8 @@ def _downwards(found: Trace) -> Iterator[str]:
     yield f"  function  {found.function}"
     yield f"            {found.defined}"
     yield f"  study     {found.study} (paper/evidence.toml)"
+    for told in found.blocks:
+        yield f"  compared  {told}"
     yield from _by_boot(found)
     for window in found.windows:
         yield f"  window    {window.arm}, boot {window.boot}, window {window.window}"

@@ -15,8 +15,11 @@ from sealed_run import Shape, make_run, small_plan
 
 from analysis.claiming.claim import Value, evaluate
 from analysis.claiming.common_blocks import abreast, common_blocks, within
+from analysis.claiming.evaluation import Evaluation
 from analysis.claiming.reading import Reading, StudyRun, read_study_run
 from analysis.claims import claims_of
+from analysis.measure_tables import dispersion_table, goodput_table, latency_table
+from analysis.trace import trace
 from records import schema
 from records.errors import ClaimError
 from records.plan import Plan
@@ -144,6 +147,28 @@ def test_answers_are_compared_wherever_they_were_given(made: Made) -> None:
     prompts = value("s.draft.c1.texts.prompts", run).value
     same, other = (value(f"s.draft-vs-none.c1.texts.{n}", run).value for n in ("same", "other"))
     assert same + other == prompts > 0
+
+
+@pytest.mark.parametrize("name", ["dispersion", "latency", "goodput"])
+def test_a_table_that_lists_arms_says_which_blocks_each_is_of(made: Made, name: str) -> None:
+    apart = made(blocked((1, 2, 3), (2, 3, 4)))
+    (note,) = {*notes(apart, name)} - {*notes(made(small_plan(), "run-2"), name)}
+    assert "(draft: blocks 1 to 3; none: blocks 2 to 4)" in note
+    assert "two arms are compared within the blocks that hold both" in note
+
+
+def notes(run: StudyRun, name: str) -> tuple[str, ...]:
+    tables = {"dispersion": dispersion_table, "latency": latency_table, "goodput": goodput_table}
+    return tables[name](run.metrics).notes
+
+
+def test_a_trace_says_which_blocks_counted(tmp_path: Path, made: Made) -> None:
+    run = made(blocked((1, 2, 3), (2, 3, 4)))
+    found = value(RATIO, run)
+    evaluation = Evaluation({}, {run.run_id: run}, {RATIO: found})
+    traced = trace(RATIO, evaluation, tmp_path, tmp_path)
+    assert traced.blocks == ("blocks 2 and 3 alone, which hold all of these arms",)
+    assert [one.block for one in traced.boots] == [2, 3, 2, 3]
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,18 @@ def test_thresholds_that_were_not_measured_decide_nothing(
     assert "no thresholds of 20 and 100 ms" in found.reason
 
 
+def test_a_block_that_lacks_an_arm_counts_for_none(
+    base: StudyRun, claim: dict[str, Published]
+) -> None:
+    """The fastest arm meets the objective in block 3 alone, where another was not measured."""
+    run = measured(base, {FAST: (0, 0, 2), NONE: SOME})
+    assert verdict(run, claim).outcome == "inconclusive"
+    less = tuple(m for m in run.metrics if (m.arm, m.block) != (EAGER, 3))
+    found = verdict(replace(run, metrics=less), claim)
+    assert (found.outcome, found.boots) == ("reproduced", 2)
+    assert "of blocks 1 and 2 alone, which hold all of these arms" in found.reason
+
+
 def test_without_an_arm_it_is_not_decided(base: StudyRun, claim: dict[str, Published]) -> None:
     run = measured(base, {NONE: SOME})
     less = replace(run, metrics=tuple(m for m in run.metrics if m.arm != NONE))
