@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from called_kit import tiny_plan
 from ssh_kit import SshKit, name_of
 from sshd import Sshd, keygen, running
 
@@ -42,3 +43,10 @@ def host(sshd: Sshd, kit: SshKit, monkeypatch: pytest.MonkeyPatch) -> SshHost:
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     meeting = Meeting(kit.home / "known_hosts", accept_new=True, ask=None, say=print)
     return SshHost(resolve(name_of(sshd), read_config()), meeting)
+
+
+@pytest.fixture
+def slow(kit: SshKit) -> SshKit:
+    """Windows of several seconds, so that what happens meets an open one."""
+    kit.plan.write_text(tiny_plan(requests=5))
+    return kit
