@@ -350,11 +350,17 @@ def _in_order(arrived: Path) -> Iterator[str]:
 
 
 def _append(source: Path, target: Path) -> None:
-    with source.open("rb") as new, target.open("ab") as file:
-        new.seek(file.tell())
-        shutil.copyfileobj(new, file, _BLOCK_BYTES)
-        file.flush()
-        os.fsync(file.fileno())
+    """The rest of `source`, or nothing of it: a journal here ends in a whole line."""
+    before = target.stat().st_size if target.exists() else 0
+    try:
+        with source.open("rb") as new, target.open("ab") as file:
+            new.seek(before)
+            shutil.copyfileobj(new, file, _BLOCK_BYTES)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        os.truncate(target, before)
+        raise
 
 
 def _sync_directory(path: Path) -> None:

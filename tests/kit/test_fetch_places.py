@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import threading
 from collections.abc import Callable
@@ -156,3 +157,33 @@ def test_a_torn_tail_of_any_length_is_cut(tail: bytes, remote: Path, data: Path)
     (remote / EVENTS_NAME).write_bytes(whole + tail)
     fetch_run(LocalHost(), remote, data)
     assert (data / RUN / EVENTS_NAME).read_bytes() == whole
+
+
+def test_a_disk_that_is_full_in_the_middle_of_a_line_leaves_the_journal_as_it_was(
+    remote: Path, data: Path
+) -> None:
+    whole = (remote / EVENTS_NAME).read_bytes()
+    half = whole.index(b"\n", len(whole) // 2) + 1
+    fetch_run(LocalHost(), remote, data)
+    here = data / RUN
+    (here / SEAL_NAME).unlink()
+    (here / EVENTS_NAME).write_bytes(whole[:half])
+    for lists in ("RUNS", "CHECKPOINT"):
+        (data / lists).unlink()
+
+    class Full(LocalHost):
+        """Once the run is staged, no file here may grow by more than a few bytes."""
+
+        def fetch(self, source: Path, target: Path) -> None:
+            super().fetch(source, target)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (half + 100, before[1]))
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            fetch_run(Full(), remote, data)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (here / EVENTS_NAME).read_bytes() == whole[:half]
+    assert fetch_run(LocalHost(), remote, data).sealed
+    assert (here / EVENTS_NAME).read_bytes() == whole
