@@ -9,8 +9,10 @@ import click
 
 from kit.doctor.examine import choose_runtime, examine, fit, unfit
 from kit.doctor.needs import needs_of, on_host
+from kit.doctor.processors import time_processors
 from kit.doctor.topic import DOCKER, FAIL, PASS, WARN, WHEELS, Verdict
 from kit.engine import setup as engine_setup
+from kit.fleet.address import parse as parse_fleet
 from kit.home import Home
 from kit.hosts.host import Host
 from kit.image_lock import LOCK_NAME
@@ -53,7 +55,8 @@ def command(
 
     Every line says pass, warn or fail, what was found, what follows from it and what to do. For a
     plan that needs a GPU, and where Docker holds an image already, a container is started with the
-    GPU and removed again; nothing is pulled for that.
+    GPU and removed again; nothing is pulled for that. The processors are timed for three seconds at
+    most, unless a run is under way there.
 
     \b
     Example:
@@ -69,6 +72,9 @@ def command(
     needs = on_host(needs, host, host.home(here))
     keys = _host_keys(here, host)
     verdicts = (*(_key_verdict(pin) for pin in keys), *examine(host, there, needs))
+    if parse_fleet(host_name) is None:  # a login node's processors measure nothing
+        say(f"{host.name}: timing its processors, each alone and together")
+        verdicts += (time_processors(host, here.root),)
     if needs.runtime != DOCKER:
         facts = engine_setup.with_what_is_brought(host, plan, host.probe(there))
         verdicts += fit(facts, plan, engine_setup.needs(plan))
