@@ -35,6 +35,11 @@ _AGREEMENT = (
         "more than they allow. Counters 45, chunks 43, at most 10 cut off: within truncation."
     ),
     (
+        "Agreement, within last chunks: the chunks make out more than the counters, by at most as "
+        "many as lists of steps were lost, as one is where a last chunk holds two. Counters 45, "
+        "chunks 46, two lists lost: within last chunks."
+    ),
+    (
         "Agreement, disagree: the difference is of the wrong sign, or larger than the cuts allow. "
         "Counters 45, chunks 30, at most 10 cut off: disagree; chunks were merged or tokens lost."
     ),

@@ -180,12 +180,26 @@ class TestAcceptance:
         assert (found.verdict, found.undrafted_chunks) == ("exact", 1)
         assert found.client_length == found.server_length
 
+    def test_two_steps_in_a_last_chunk_without_a_list(self):
+        """As vLLM 0.29.0 sends the end of some requests: the list of their steps is lost."""
+        plain = replace(request(0, 1, DRAFTED), step_accepted=())
+        joined = replace(plain, chunk_ns=plain.chunk_ns[:-1], chunk_tokens=(
+            *plain.chunk_tokens[:-2], plain.chunk_tokens[-2] + plain.chunk_tokens[-1]
+        ))  # fmt: skip
+        accepted = sum(plain.chunk_tokens) - len(plain.chunk_tokens)
+        server = counters(len(plain.chunk_tokens) - 1, accepted, 17)
+        found = acceptance(tally(columns([joined]), DRAFTED), server)
+        assert found.verdict == "within last chunks"
+        listed = replace(joined, step_accepted=(0,) * (len(joined.chunk_tokens) - 1))
+        assert acceptance(tally(columns([listed]), DRAFTED), server).verdict == "disagree"
+
     def test_merged_steps_disagree(self):
-        """The server put two steps into one chunk: chunks are no longer steps."""
+        """The server put three steps into one chunk: chunks are no longer steps."""
         plain = replace(request(0, 1, DRAFTED), step_accepted=())
         accepted, drafts = sum(plain.chunk_tokens) - len(plain.chunk_tokens), 6
-        first, second, *rest = plain.chunk_tokens
-        merged = replace(plain, chunk_ns=plain.chunk_ns[1:], chunk_tokens=(first + second, *rest))
+        one, two, three, *rest = plain.chunk_tokens
+        tokens = (one + two + three, *rest)
+        merged = replace(plain, chunk_ns=plain.chunk_ns[2:], chunk_tokens=tokens)
         found = acceptance(tally(columns([merged]), DRAFTED), counters(drafts, accepted, 16))
         assert found.verdict == "disagree"
 

@@ -104,3 +104,33 @@ def test_all_lists_of_a_window_cannot_be_left_out(
 
     project.add_run("run-3", sealed_run.Shape(edit=edit))
     assert codes(project) == (set() if listed else {"COUNT02"})
+
+
+@pytest.mark.parametrize(("listed", "said"), [(False, set()), (True, {"VOID03", "COUNT02"})])
+def test_two_steps_in_a_last_chunk_are_expected_where_the_list_is_lost(
+    project: Any, codes: Any, *, listed: bool, said: set[str]
+) -> None:
+    def joined(requests: tuple[Request, ...]) -> tuple[Request, ...]:
+        first, *others = requests
+        if first.index:
+            return requests
+        *chunks, before, last = first.chunk_tokens
+        steps = first.step_accepted[:-1] if listed else ()
+        one = replace(
+            first,
+            chunk_tokens=(*chunks, before + last),
+            chunk_ns=(*first.chunk_ns[:-2], first.chunk_ns[-1]),
+            step_accepted=steps,
+        )
+        return (one, *others)
+
+    def edit(event: Any) -> Any:
+        if isinstance(event, schema.WindowRequests) and event.requests[0].step_accepted:
+            return replace(event, requests=joined(event.requests))
+        if isinstance(event, schema.WindowEnded) and event.counters.drafts > 0:
+            report = replace(event.report, chunks=event.report.chunks - 1)
+            return replace(event, report=report)
+        return event
+
+    project.add_run("run-3", sealed_run.Shape(edit=edit))
+    assert codes(project) == said
