@@ -152,6 +152,8 @@ _TAKEN: dict[str, Callable[[Sequence[Any]], _Shown]] = {
     "least_p95": _p95,
     "fastest": lambda _: _THROUGHPUT,
     "thresholds_lost": lambda _: _THROUGHPUT,
+    "boots_to_find": lambda _: _THROUGHPUT,
+    "boots_to_repeat": lambda _: _THROUGHPUT,
     "most_goodput": _goodput,
     "goodput_of_fastest": _goodput,
     "distinct_acceptances": _counted,
