@@ -12,6 +12,7 @@ from functools import partial
 from itertools import combinations
 
 from analysis.answers import why_untold
+from analysis.claiming import host_quantities as h
 from analysis.claiming import needed
 from analysis.claiming import quantities as q
 from analysis.claiming import rankings as r
@@ -120,6 +121,7 @@ def claims_of(study: str, plan: Plan) -> tuple[Claim, ...]:
         *_pairs(study, plan),
         *_rankings(study, plan),
         *_calibrations(study, plan),
+        *_hosts(study),
         *sm90_claims(study, study, plan.id),
     )
 
@@ -292,6 +294,15 @@ def _calibrations(study: str, plan: Plan) -> Iterator[Claim]:
             "µs",
             1,
         )
+
+
+def _hosts(study: str) -> Iterator[Claim]:
+    for name, text, function, unit in (
+        ("worth", "work that the engine's do at once", h.processors_worth, "processors"),
+        ("beside-client", "times as long beside the client, slowest pair", h.beside_the_client, ""),
+    ):
+        id_, where = f"{study}.host.processors.{name}", "worst of the study"
+        yield Claim(id_, f"processors of the host: {text}, {where}", study, function, unit, 2)
 
 
 def _conduct(study: str, plan: Plan) -> Iterator[Claim]:

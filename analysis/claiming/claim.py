@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from analysis.claiming.common_blocks import Abreast
+from analysis.claiming.comparison import Comparison
 from analysis.claiming.leading import Lead, Verge
-from analysis.claiming.reading import Comparison, Line, Reading, WindowUse
+from analysis.claiming.reading import Line, Reading, WindowUse
 from analysis.table import number
 from records.errors import ClaimError
 

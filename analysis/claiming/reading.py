@@ -12,14 +12,17 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from analysis.claiming.common_blocks import Abreast, abreast, by_arm_told, within
+from analysis.claiming.comparison import Comparison
 from analysis.claiming.leading import Lead, Verge
 from analysis.claiming.line_index import LineIndex, index_lines
 from analysis.metrics import WindowMetrics, peer_metrics, run_metrics
+from analysis.processor_table import processors_of
 from analysis.reading import Run, read_run
 from analysis.server_clock import WindowClock, window_clocks
 from records import schema
 from records.errors import ClaimError
 from records.plan import Plan, PlannedBoot
+from records.processors import Processors
 from records.run_directory import RunDirectory
 
 _OfWindow = TypeVar("_OfWindow", WindowMetrics, WindowClock)
@@ -48,25 +51,6 @@ class Line:
     def number(self) -> int:
         """The line's number in events.jsonl."""
         return self.seq + 1
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Two arms held against each other in one declared factor, over one window.
-
-    `effect_ms`: the difference claimed, where it is one of times; None for rates and counts.
-    `latency`: the quantity that it is of (analysis.metrics.LATENCY_IDS), in ms or ms/token.
-    `acceptance`: it is one of acceptance lengths.
-    """
-
-    first: str
-    second: str
-    factor: str
-    window: str
-    concurrency: int
-    effect_ms: float | None
-    latency: str = ""
-    acceptance: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +328,17 @@ class Reading:
             self._note(run, run.lines.calibrations.get(concurrency, []))
         if not found:
             raise ClaimError(f"study {self._study}: no calibration at concurrency {concurrency}")
+        return tuple(found)
+
+    def processors(self) -> tuple[Processors, ...]:
+        """What the hosts' processors did each time that they were timed."""
+        found = []
+        for run in self._runs:
+            told = [processors_of(event.facts) for event in run.hosts]
+            found += [one for one in told if one is not None]
+            self._note(run, run.lines.run.get(schema.HostObserved.TYPE, []))
+        if not found:
+            raise ClaimError(f"study {self._study}: no run timed its processors")
         return tuple(found)
 
     def decisions(self, arm: str) -> tuple[schema.EngineDecided, ...]:

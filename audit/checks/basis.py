@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from analysis.claiming.claim import Value
+from analysis.claiming.comparison import Comparison
 from analysis.claiming.documents import Citation
-from analysis.claiming.reading import Comparison, StudyRun
+from analysis.claiming.reading import StudyRun
 from analysis.claiming.resolution import unresolved
 from analysis.claims import differing_factors
 from analysis.comparing.decisions import unlike

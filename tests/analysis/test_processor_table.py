@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 from sealed_run import Shape, make_run, small_plan
 
-from analysis.claiming.reading import read_study_run
+from analysis.claiming.claim import evaluate
+from analysis.claiming.reading import Reading, read_study_run
+from analysis.claims import claims_of
 from analysis.processor_table import in_words, processor_table, processors_of
 from analysis.reading import read_run
 from analysis.report.run_views import run_view
 from analysis.trace import run_trace
 from records import schema
 from records.decode import to_object
+from records.errors import ClaimError
 from records.processors import Burst, Pair, Place, Processors
 from records.run_directory import RunDirectory
 
@@ -84,3 +87,29 @@ def test_times_that_no_clock_gives_tell_nothing() -> None:
     assert found == odd
     assert found is not None
     assert found.worth is None
+
+
+def _claim(name: str) -> Any:
+    (found,) = [c for c in claims_of("s", small_plan()) if c.id == f"s.host.processors.{name}"]
+    return found
+
+
+def test_claims_take_the_worst_time_of_the_study(tmp_path: Path) -> None:
+    run(tmp_path / "a", to_object(TWO_CORES))
+    run(tmp_path / "b", to_object(replace(TWO_CORES, together=TWO_CORES.together[:1], pairs=())))
+    runs = tuple(read_study_run(RunDirectory(tmp_path / name)) for name in "ab")
+    worth = evaluate(_claim("worth"), Reading("s", runs))
+    assert worth.printed == "0.62 processors"
+    assert [(line.run, line.number) for line in worth.lines if line.run == "a"]
+    assert evaluate(_claim("beside-client"), Reading("s", runs)).printed == "1.60"
+
+
+@pytest.mark.parametrize(
+    "facts", [None, to_object(replace(TWO_CORES, together=(Burst(0, ()),), pairs=()))]
+)
+def test_claims_without_times_have_no_value(tmp_path: Path, facts: Any) -> None:
+    run(tmp_path / "run", facts)
+    runs = (read_study_run(RunDirectory(tmp_path / "run")),)
+    for name in ("worth", "beside-client"):
+        with pytest.raises(ClaimError):
+            evaluate(_claim(name), Reading("s", runs))

@@ -14,10 +14,11 @@ import sealed_run
 from sealed_run import Shape, small_plan
 
 from analysis.claiming.claim import evaluate
+from analysis.claiming.comparison import Comparison
 from analysis.claiming.documents import Citation
 from analysis.claiming.evaluation import evaluate_project
 from analysis.claiming.evidence import load_evidence, read_study
-from analysis.claiming.reading import Comparison, Reading, WindowUse
+from analysis.claiming.reading import Reading, WindowUse
 from analysis.claiming.tex import CLAIMS_TEX, claims_tex
 from analysis.claims import claims_of
 from analysis.published import load_published
