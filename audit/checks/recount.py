@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 
 from analysis.claiming.claim import Value
+from audit.counted import RunCount, count_run
 from audit.finding import Check, Code, Finding
 from audit.paper import paper
-from audit.recount import RunCount, count_run, value_of
+from audit.recount import value_of
 from audit.repository import RepositoryView
 
 OTHER = Code(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from analysis.claiming import common_blocks
 from analysis.claiming.claim import evaluate
 from analysis.claiming.documents import Citation
 from analysis.claiming.reading import Reading, StudyRun, read_study_run
@@ -21,6 +22,8 @@ from analysis.reading import read_run
 from analysis.server_clock import Means
 from analysis.tables import study_tables
 from audit.checks import basis
+from audit.counted import count_run
+from audit.recount import value_of as counted_value
 from kit.planning.plan_file import load_plan
 from records import schema
 from records.errors import ClaimError
@@ -185,6 +188,52 @@ def test_arms_are_compared_within_the_blocks_that_hold_them_all(read, id_, block
     (claim,) = [c for c in SM90 if c.id == id_]
     found = evaluate(claim, Reading("study", (read,)))
     assert {int(use.boot[1:3]) for use in found.measured} == blocks
+
+
+def counted_twice(confounds, read) -> dict[str, tuple[Any, Any]]:
+    """What sets arms side by side, with what the audit's own computation comes to."""
+    counted = [count_run(RunDirectory(confounds[1]).events)]
+    found = {}
+    for claim in sm90_claims("s", "s", "sm90-confounds"):
+        value = evaluate(claim, Reading("s", (read,)))
+        again = counted_value(claim.id, "s", counted)
+        if value.abreast and again is not None:
+            found[claim.id.removeprefix("s.")] = (value.value, again)
+    return found
+
+
+def alike(found: dict[str, tuple[Any, Any]]) -> set[str]:
+    return {
+        id_
+        for id_, (one, two) in found.items()
+        if (one == two if isinstance(one, str) else one == pytest.approx(two, rel=1e-9))
+    }
+
+
+def test_what_arms_are_held_against_each_other_for_comes_out_again(confounds, read):
+    found = counted_twice(confounds, read)
+    assert {
+        *(f"kv.{part}" for part in ("uncontrolled", "precision", "kernel", "graphs", "rest")),
+        "kv.precision-fa3", "spread.draft-over-draft-eager", "spread.draft-over-ngram",
+        "inversion.p95-step-gap", "inversion.tpot.n-1", "most-goodput.tpot.n-1.25ms",
+        "goodput-of-fastest",
+    } <= found.keys()  # fmt: skip
+    assert alike(found) == found.keys()
+
+
+def test_boots_of_other_blocks_in_a_ratio_are_told_by_the_second_count(
+    confounds, read, monkeypatch
+):
+    """Within a block the arms are as much apart as in any other; the blocks themselves differ."""
+    everywhere = frozenset((read.run_id, block) for block in range(1, 25))
+    monkeypatch.setattr(common_blocks, "common_blocks", lambda _: everywhere)
+    found = counted_twice(confounds, read)
+    assert found.keys() - alike(found) >= {
+        "kv.graphs",
+        "kv.precision-fa3",
+        "spread.draft-over-ngram",
+        "goodput-of-fastest",
+    }
 
 
 def codes(id_: str, run: StudyRun, plan: Plan) -> set[str]:

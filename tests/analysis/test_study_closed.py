@@ -24,7 +24,8 @@ from analysis.tables import study_tables
 from analysis.trace import run_trace
 from analysis.typeset.provenance import RunName, records_text
 from analysis.typeset.runs import runs_tex
-from audit.recount import count_run, value_of
+from audit.counted import count_run
+from audit.recount import value_of
 from records.digest import Digest
 from records.plan import PlannedBoot, boot_order
 from records.run_directory import RunDirectory

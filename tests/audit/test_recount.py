@@ -20,8 +20,9 @@ from analysis.claiming.documents import Citation
 from analysis.claiming.reading import Reading, read_study_run
 from analysis.claims import claims_of
 from audit.checks import basis, recount
+from audit.counted import count_run, percentile
 from audit.paper import PaperView, paper
-from audit.recount import count_run, percentile, value_of
+from audit.recount import value_of
 from audit.repository import RepositoryView
 from records import schema
 from records.errors import ClaimError

@@ -12,7 +12,8 @@ from analysis import server_clock
 from analysis.claiming import gpu_quantities
 from analysis.claiming.evaluation import evaluate_project
 from audit.checks import recount
-from audit.recount import count_run, value_of
+from audit.counted import count_run
+from audit.recount import value_of
 from audit.repository import RepositoryView
 from records.run_directory import RunDirectory
 
