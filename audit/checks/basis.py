@@ -14,6 +14,7 @@ from analysis.claiming.reading import StudyRun
 from analysis.claiming.resolution import unresolved
 from analysis.claims import differing_factors
 from analysis.comparing.decisions import unlike
+from audit.block_mates import across_blocks
 from audit.comparability import confounds
 from audit.finding import Check, Code, Finding
 from audit.git import Git
@@ -130,6 +131,17 @@ UNSAID = Code(
     "say what it means; or set other arms side by side",
 )
 
+ACROSS = Code(
+    "BASIS14",
+    "error",
+    "arms are set side by side across blocks",
+    "A host is faster in one block of a run than in another. Where a block holds one arm and not "
+    "the other, their difference is also that of the blocks, so arms are compared and ranked "
+    "within the blocks that hold all of them (records/plan.py). The tokens of answers, which no "
+    "speed changes, are compared wherever they were given.",
+    "use Reading.compare or Reading.rank; compare arms that share a block",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Cited:
@@ -189,6 +201,8 @@ def judge(value: Value, runs: tuple[StudyRun, ...], at: Citation) -> Iterator[Fi
         yield cited.finding(UNDECLARED, ", ".join(arms), "one arm, a comparison or a ranking")
     for comparison in value.comparisons:
         yield from _comparison(cited, comparison)
+    for got in across_blocks(value, runs):
+        yield cited.finding(ACROSS, got, "blocks that hold every arm")
     yield from _resolved(cited)
 
 
@@ -309,6 +323,7 @@ CHECK = Check(
         UNDECIDED,
         NOTHING,
         UNSAID,
+        ACROSS,
     ),
     check,
 )

@@ -13,6 +13,7 @@ import pytest
 import sealed_run
 from sealed_run import Shape, small_plan
 
+from analysis.claiming import common_blocks
 from analysis.claiming.claim import evaluate
 from analysis.claiming.comparison import Comparison
 from analysis.claiming.documents import Citation
@@ -644,6 +645,33 @@ def test_only_the_declared_factor_is_compared(judged):
 def test_arms_are_not_mixed_in_silence(judged):
     assert judged(RATIO, comparisons=()) == {"BASIS09"}
     assert judged("small.c1.fastest") == set()
+
+
+@pytest.mark.parametrize("id_", [RATIO, NO_EFFECT, "small.c1.fastest"])
+def test_arms_are_not_held_against_each_other_across_blocks(judged, paper, id_):
+    """One arm's boot of a block is left out of what was measured, the other's is not."""
+    used = [use for use in value_over(paper, id_).measured if use.boot[:3] != "b02"]
+    odd = next(use for use in value_over(paper, id_).measured if use.boot[:3] == "b02")
+    assert "BASIS14" in judged(id_, measured=(*used, odd))
+    assert "BASIS14" not in judged(id_, measured=tuple(used))
+    assert "BASIS14" not in judged(id_)
+
+
+def test_a_boot_that_moves_to_a_block_without_the_other_arm_is_told(judged, paper, monkeypatch):
+    """As where an altered function takes boots of every block."""
+    plan = small_plan(blocks=3)
+    arms = tuple(
+        replace(arm, blocks=where) for arm, where in zip(plan.arms, ((1, 2), (2, 3)), strict=True)
+    )
+    paper.project.add_run("run-3", plan=replace(plan, arms=arms))
+    assert "BASIS14" not in judged(RATIO, "run-3")
+    everywhere = frozenset(("run-3", block) for block in (1, 2, 3))
+    monkeypatch.setattr(common_blocks, "common_blocks", lambda _: everywhere)
+    assert "BASIS14" in judged(RATIO, "run-3")
+
+
+def value_over(paper: Paper, id_: str) -> Any:
+    return evaluate_project(paper.root, paper.project.data).value(id_)
 
 
 def test_a_second_run_changes_no_claim(paper):
