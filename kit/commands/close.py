@@ -65,7 +65,7 @@ def command(run: str, because: str, host_gone: bool, as_json: bool) -> None:
     directory = find_records(here, run)
     why = Reason(because, version("spec-fp8-reproduction-kit"), time.time_ns(), host_gone)
     with heartbeat(say, "verifying the records that came home"):
-        closed = close_run(here, directory, why)
+        closed = close_run(here, directory, why, say)
     left = left_to_another(_plan(directory), closed.missing, here.plans)
     if as_json:
         print_json(

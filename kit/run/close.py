@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from kit.home import Home
-from kit.run.fetch import require_lists
+from kit.run.alone import alone_on
+from kit.run.fetch import Say, require_lists, silent, staging_of
 from kit.run.whereabouts import require_all_home, require_gone
 from records.checkpoint import Checkpoint, Leaf, add_run, read_checkpoint, read_runs
 from records.digest import Digest
@@ -76,13 +78,19 @@ class Closed:
         return tuple(block for block in self.blocks if block not in self.carried_out)
 
 
-def close_run(home: Home, run: RunDirectory, why: Reason) -> Closed:
-    """Close, seal and list the run in this directory of the records.
+def close_run(home: Home, run: RunDirectory, why: Reason, say: Say = silent) -> Closed:
+    """Close, seal and list the run in this directory of the records, while nobody brings it home.
 
     ClosedRunError: it is sealed, has ended, may go on, or not all of it that was seen came home.
     RunBusyError: it is being written. ChainError: it does not verify, or a file that its events
     name did not come home. ForeignDirectoryError: it does not stand among the records.
     """
+    is_among = run.path.absolute().parent in _records(home)
+    with alone_on(staging_of(run.path), say) if is_among else nullcontext():
+        return _close(home, run, why)
+
+
+def _close(home: Home, run: RunDirectory, why: Reason) -> Closed:
     require_lists(run.path.parent)
     if run.is_sealed and run.closed is not None and not _is_listed(run):
         return _listed(home, run)  # a stop came between its seal and the lists
@@ -254,8 +262,12 @@ def _require_open(home: Home, run: RunDirectory) -> None:
     _require_among(home, run)
 
 
+def _records(home: Home) -> tuple[Path, Path]:
+    return home.data, home.out / "demo" / "records"
+
+
 def _require_among(home: Home, run: RunDirectory) -> None:
-    if run.path.absolute().parent not in (home.data, home.out / "demo" / "records"):
+    if run.path.absolute().parent not in _records(home):
         raise ForeignDirectoryError(
             f"{run.path} is not among the records, {home.data}",
             f"take it in first: kit fetch-records --from {run.path} --unfinished",

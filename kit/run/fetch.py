@@ -41,7 +41,7 @@ _BLOCK_BYTES = 1 << 20
 Say = Callable[[str], None]
 
 
-def _silent(_line: str) -> None:
+def silent(_line: str) -> None:
     """Say nothing."""
 
 
@@ -57,7 +57,7 @@ class Fetched:
 
 
 def fetch_run(
-    host: Host, source: Path, data: Path, seen: Home | None = None, say: Say = _silent
+    host: Host, source: Path, data: Path, seen: Home | None = None, say: Say = silent
 ) -> Fetched:
     """Bring the run directory `source` of the host below `data`; one process at a time.
 
@@ -68,7 +68,7 @@ def fetch_run(
     ForeignDirectoryError: what stands in its place, or in it, is no record. DiskFullError.
     """
     run_id = source.name
-    staging = data / _INCOMING / run_id
+    staging = staging_of(data / run_id)
     for place in (data / run_id, staging.parent, staging):
         _require_place(place)
     require_lists(data)
@@ -76,9 +76,14 @@ def fetch_run(
         return _fetched(host, source, data, seen)
 
 
+def staging_of(local: Path) -> Path:
+    """Where a run is staged and verified before it comes to `local`, a directory of the records."""
+    return local.parent / _INCOMING / local.name
+
+
 def _fetched(host: Host, source: Path, data: Path, seen: Home | None) -> Fetched:
     run_id = source.name
-    staging = data / _INCOMING / run_id
+    staging = staging_of(data / run_id)
     try:
         closed = RunDirectory(data / run_id).closed is not None
         if not staging.exists() and (data / run_id).exists() and not closed:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import closed_run
 import pytest
 
+from kit.run.alone import alone_on
+from kit.run.close import Closed, close_run
+from kit.run.fetch import staging_of
 from records.checkpoint import CHECKPOINT_NAME, RUNS_NAME
 from records.errors import ForeignDirectoryError
 from records.run_directory import RunDirectory
@@ -61,6 +65,24 @@ def test_what_no_seal_can_name_is_told_before_anything_is_written(
     assert refusal.value.message.isprintable()
     assert run.events.read_bytes() == before
     assert not run.is_sealed
+
+
+def test_a_run_that_is_just_brought_home_is_closed_after_that(run: RunDirectory) -> None:
+    home = closed_run.home_of(run.path.parents[2])
+    told = threading.Event()
+    found: list[Closed] = []
+
+    def close() -> None:
+        found.append(close_run(home, run, closed_run.REASON, lambda _: told.set()))
+
+    closing = threading.Thread(target=close)
+    with alone_on(staging_of(run.path), pytest.fail):
+        closing.start()
+        assert told.wait(30)
+        assert not run.is_sealed
+    closing.join(30)
+    assert found[0].listed
+    assert sorted(p.name for p in run.path.parent.iterdir()) == [RUN, CHECKPOINT_NAME, RUNS_NAME]
 
 
 def test_once_it_is_gone_the_run_closes_and_verifies(run: RunDirectory) -> None:
