@@ -3,6 +3,10 @@
 Invariant: raw times are kept as they were taken (remote/host/bursts.py); every figure here is a
 ratio of medians of times of one processor, so that neither the piece's size nor the interpreter
 counts.
+
+Medians tell how fast a processor works while it works. What others take of it by turns (time that
+a hypervisor steals, a quota that runs out) stops it for whole milliseconds instead, and stands in
+the steal and throttling of each window.
 """
 
 from __future__ import annotations

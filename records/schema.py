@@ -94,7 +94,7 @@ class HostObserved:
     (`alone`) and all at once (`together`), each with its number, `cpu`, and `times_ns`; and of
     `pairs`, `one` of the engine's and `other` of the client's, each alone and both. Empty `engine`
     or `client`: the kernel chose among all. `places`: siblings, package and node of each, in the
-    kernel's words. Left out in runs from before they were timed.
+    kernel's words. Left out in runs from before they were timed, and where a host forbids it.
     """
 
     TYPE: ClassVar[str] = "host.observed"

@@ -42,7 +42,7 @@ from remote.context import Context
 from remote.engine.adapter import Adapter
 from remote.engine.adapters import ADAPTERS
 from remote.host.facts import probe
-from remote.host.processors import time_processors
+from remote.host.processors import time_where_allowed
 from remote.host_lock import sole_run_of
 from remote.install.carried_cache import require_placed
 from remote.interruption import Interruption
@@ -269,7 +269,8 @@ def _observe(context: Context, phase: str) -> None:
     facts = probe(job.host_salt, context.records, place=job.place)
     if phase != "end":  # before anything else works there
         context.say("timing the processors, each alone and together")
-        facts = replace(facts, processors=time_processors(job.engine_cpus, job.client_cpus))
+        timed = time_where_allowed(job.engine_cpus, job.client_cpus, context.say)
+        facts = replace(facts, processors=timed)
     context.record(schema.HostObserved(phase, facts.host_id, to_object(facts)))
     allocation = observe_allocation(phase, job.host_salt, context.records, os.environ)
     if allocation is not None:

@@ -198,7 +198,8 @@ def _try_pair(one: Worker, other: Worker) -> dict[str, list[int]]:
     begin = time.monotonic_ns() + _LEAD_NS
     one.order(begin, begin + 4 * _SLOT_NS)
     other.order(begin + 2 * _SLOT_NS, begin + 5 * _SLOT_NS)
-    first, second = one.pieces(), other.pieces()
+    second = other.pieces()  # the last to end: nothing wakes this process before
+    first = one.pieces()
     one_alone, one_both = apart(first, second)
     other_alone, other_both = apart(second, first)
     return {

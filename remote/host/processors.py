@@ -9,7 +9,7 @@ import inspect
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from records.decode import from_object
 from records.errors import HostUnfitError
@@ -43,6 +43,22 @@ def time_processors(engine: Sequence[int] = (), client: Sequence[int] = ()) -> P
         said = " ".join(done.stderr.split())[-300:]
         raise HostUnfitError(f"engine {list(engine)}, client {list(client)}: {said}", "nproc --all")
     return from_object(Processors, json.loads(done.stdout), "processors")
+
+
+def time_where_allowed(
+    engine: Sequence[int], client: Sequence[int], say: Callable[[str], None]
+) -> Processors | None:
+    """As `time_processors`; None where none was chosen and the host does not let them be timed.
+
+    HostUnfitError where one that was chosen cannot be had: no boot could run on it either.
+    """
+    try:
+        return time_processors(engine, client)
+    except HostUnfitError as error:
+        if engine or client:
+            raise
+        say(f"the processors were not timed: {error.message}")
+        return None
 
 
 def _listed(cpus: Sequence[int]) -> str:

@@ -14,7 +14,7 @@ from records.decode import from_object, to_object
 from records.errors import HostUnfitError
 from records.processors import Processors
 from remote.host import bursts
-from remote.host.processors import time_processors
+from remote.host.processors import time_processors, time_where_allowed
 
 MS = 1_000_000
 
@@ -46,6 +46,16 @@ def test_the_ones_that_were_chosen() -> None:
 def test_a_processor_that_the_host_does_not_have() -> None:
     with pytest.raises(HostUnfitError, match="processor 4095"):
         time_processors([0], [4095])
+
+
+def test_a_host_that_lets_nothing_be_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run goes on without, and says so; not where processors were chosen."""
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    said: list[str] = []
+    assert time_where_allowed((), (), said.append) is None
+    assert "not timed" in said[0]
+    with pytest.raises(HostUnfitError):
+        time_where_allowed((0,), (), said.append)
 
 
 def test_the_script_needs_nothing_of_this_project() -> None:

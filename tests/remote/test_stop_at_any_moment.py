@@ -22,7 +22,7 @@ from tests.remote import void_runs
 
 STOPS = 8
 # From the harness's first record on; what comes later than the last boot finds a sealed run.
-LATEST_S = 1.6
+LATEST_S = 2.0
 
 
 def prepared(place: Path) -> list[str]:
@@ -77,6 +77,8 @@ def test_no_stop_signal_is_lost_and_nothing_is_measured_twice(tmp_path: Path) ->
     assert [e.boot for e in ended] == list(planned), "each boot that began has an end, in order"
     completed = [planned[e.boot] for e in ended if e.outcome == "completed"]
     assert sorted(completed) == sorted(set(planned.values())), "each planned boot once"
+    hosts = [e.event for e in run.read() if is_a(e, schema.HostObserved)]
+    assert [("processors" in host.facts) for host in hosts] == [h.phase != "end" for h in hosts]
 
 
 def is_a(envelope: object, kind: type) -> bool:
