@@ -1,6 +1,6 @@
-"""The functions of claims on one load measured twice in each boot, and on the host's own pace.
+"""The functions of claims on what changes within a boot, and on the host's own pace.
 
-Invariant: both windows of a boot are of one load, the kit's own first; what they differ by is what
+Invariant: both windows of a pair are of one load, the kit's own first; what they differ by is what
 the engine and its host did from one minute to the next, not what tells two boots apart.
 """
 
@@ -46,6 +46,30 @@ def pace_ms(end: str, arm: str, window: str, reading: Reading) -> float:
     if not found:
         raise ClaimError(f"arm {arm}, window {window}: the records hold no pace of the host")
     return {"fastest": min, "slowest": max}[end](found)
+
+
+def median_gap_ms(end: str, arm: str, window: str, reading: Reading) -> float:
+    """The least or the greatest median step gap of a boot's window, ms."""
+    found = [_gap(one, one.latency_of("step-gap").p50) for one in reading.windows(arm, window)]
+    return {"least": min, "greatest": max}[end](found)
+
+
+def boots_of_two_speeds(percent: int, arm: str, window: str, reading: Reading) -> int:
+    """Boots within whose window the p95 of step gaps is at least so many per cent of the p5.
+
+    Of a window in which every step is of one batch: the steps then took two times, or many.
+    """
+    found = 0
+    for one in reading.windows(arm, window):
+        gaps = one.latency_of("step-gap")
+        found += 100 * _gap(one, gaps.p95) >= percent * _gap(one, gaps.p5)
+    return found
+
+
+def _gap(window: WindowMetrics, gap_ms: float | None) -> float:
+    if gap_ms is None:
+        raise ClaimError(f"boot {window.boot}, window {window.window}: no request has a step gap")
+    return gap_ms
 
 
 def _consistency(arm: str, window: str, repeat: str, reading: Reading) -> Consistency:

@@ -220,6 +220,24 @@ def _repeats(prefix: str, study: str) -> Iterator[Claim]:
                 "%",
                 1,
             )
+        for end in ("least", "greatest"):
+            yield Claim(
+                f"{prefix}.speed.{arm}.{end}-median",
+                f"{end} median step gap of a boot, arm {arm}, concurrency 1",
+                study,
+                partial(again.median_gap_ms, end, arm, "c1"),
+                "ms",
+                1,
+            )
+        yield Claim(
+            f"{prefix}.speed.{arm}.two-speeds",
+            "boots within whose window the p95 of step gaps is at least 1.5 times the p5, "
+            f"arm {arm}, concurrency 1",
+            study,
+            partial(again.boots_of_two_speeds, 150, arm, "c1"),
+            "",
+            0,
+        )
         for end in ("fastest", "slowest"):
             yield Claim(
                 f"{prefix}.pace.{arm}.{end}",

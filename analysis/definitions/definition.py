@@ -35,6 +35,10 @@ class Definition:
     prints_when_empty_ms: float | None = None
 
 
+# Those that a summary holds, in this order.
+PERCENTS = (5, 50, 95, 99)
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """Percentiles in the definition's unit; None where the tool gives no number.
@@ -50,6 +54,7 @@ class Summary:
     count: int
     excluded: int
     errors: int
+    p5: float | None = None
 
 
 def pooled(definition: Definition, columns: ChunkColumns) -> tuple[Floats, Ints | None]:
@@ -71,17 +76,17 @@ def of_request(
 
 
 def summarise(definition: Definition, columns: ChunkColumns) -> Summary:
-    """p50, p95 and p99 over the requests, by the tool's own pooling and percentile method."""
+    """The percentiles over the requests, by the tool's own pooling and percentile method."""
     sample = definition.compute(columns)
     count = int(sample.values_ms.size if sample.weights is None else sample.weights.sum())
     points: tuple[float | None, ...]
     if sample.errors:
-        points = (None, None, None)
+        points = (None,) * len(PERCENTS)
     elif count == 0:
-        points = (definition.prints_when_empty_ms,) * 3
+        points = (definition.prints_when_empty_ms,) * len(PERCENTS)
     else:
         points = percentiles(
-            sample.values_ms, sample.weights, (50, 95, 99), definition.percentile_method
+            sample.values_ms, sample.weights, PERCENTS, definition.percentile_method
         )
-    p50, p95, p99 = points
-    return Summary(definition.id, p50, p95, p99, count, sample.excluded, sample.errors)
+    p5, p50, p95, p99 = points
+    return Summary(definition.id, p50, p95, p99, count, sample.excluded, sample.errors, p5)

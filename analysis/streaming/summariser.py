@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from analysis.definitions.columns import ChunkColumns
-from analysis.definitions.definition import Definition, Summary
+from analysis.definitions.definition import PERCENTS, Definition, Summary
 from analysis.definitions.rules import Sample
 from analysis.statistics.percentiles import Method, percentiles
 from analysis.streaming.selection import Batch, Linear, Selection
 
-_PERCENTS = (50, 95, 99)
 _Rule = Callable[[ChunkColumns], Sample]
 # How many values there are, and their percentiles; none of no values.
 _Points = tuple[int, tuple[float, ...]]
@@ -49,7 +48,7 @@ class _Gathered:
         """The percentiles to be selected; None where none are, or values are kept."""
         if self.selection is None or self.errors or self.selection.total == 0:
             return None
-        return Linear(self.selection, _PERCENTS, self.weighted)
+        return Linear(self.selection, PERCENTS, self.weighted)
 
     def points(self, method: Method) -> _Points:
         """Once selections are done."""
@@ -63,7 +62,7 @@ class _Gathered:
         count = int(values.size if weights is None else weights.sum())
         if count == 0 or self.errors:
             return count, ()
-        return count, percentiles(values, weights, _PERCENTS, method)
+        return count, percentiles(values, weights, PERCENTS, method)
 
 
 class Summariser:
@@ -129,8 +128,8 @@ class Summariser:
 def _summary(one: Definition, gathered: _Gathered, count: int, found: tuple[float, ...]) -> Summary:
     points: tuple[float | None, ...] = found
     if gathered.errors:
-        points = (None, None, None)
+        points = (None,) * len(PERCENTS)
     elif count == 0:
-        points = (one.prints_when_empty_ms,) * 3
-    p50, p95, p99 = points
-    return Summary(one.id, p50, p95, p99, count, gathered.excluded, gathered.errors)
+        points = (one.prints_when_empty_ms,) * len(PERCENTS)
+    p5, p50, p95, p99 = points
+    return Summary(one.id, p50, p95, p99, count, gathered.excluded, gathered.errors, p5)

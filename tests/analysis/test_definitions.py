@@ -147,6 +147,10 @@ def test_guidellm_weighs_requests_by_tokens() -> None:
     columns = ChunkColumns.of_requests([long, short, short])
     assert summarise(definition("guidellm.itl"), columns).p50 == 1.0
     assert summarise(definition("aiperf.itl"), columns).p50 == 50.0
+    gaps = summarise(definition("step-gap"), columns)
+    assert gaps.p5 is not None
+    assert gaps.p50 is not None
+    assert gaps.p5 <= gaps.p50
 
 
 def test_dividing_by_n_minus_1_is_biased_when_the_first_chunk_is_bundled() -> None:

@@ -18,6 +18,7 @@ from analysis.claiming.documents import Citation
 from analysis.claiming.reading import Reading, StudyRun, read_study_run
 from analysis.claiming.sm90 import SM90, sm90_claims
 from analysis.claims import claims_of
+from analysis.metrics import WindowMetrics
 from analysis.reading import read_run
 from analysis.server_clock import Means
 from analysis.tables import study_tables
@@ -327,3 +328,25 @@ def test_a_load_measured_twice_in_each_boot_tells_boots_from_moments(read):
     assert found("repeat.draft.within-cv").value > 0
     assert {use.window for use in found("repeat.draft.throughput").measured} == {"c64", "c64-plain"}
     assert (found("pace.draft.fastest").value, found("pace.draft.slowest").value) == (1.0, 1.25)
+
+
+def test_steps_of_two_speeds_are_told_by_boot(read):
+    claims = {c.id: c for c in sm90_claims("s", "s", "sm90-confounds")}
+
+    def value(id_: str) -> Any:
+        return evaluate(claims[f"s.speed.{id_}"], Reading("s", (read,))).value
+
+    assert 0 < value("draft.least-median") <= value("draft.greatest-median")
+    boots = len(Reading("s", (read,)).windows("draft", "c1"))
+    assert 0 <= value("draft.two-speeds") <= boots
+    changed = replace(
+        read, metrics=tuple(slowed(m) if m.window == "c1" else m for m in read.metrics)
+    )
+    found = evaluate(claims["s.speed.draft.two-speeds"], Reading("s", (changed,))).value
+    assert found == boots
+
+
+def slowed(window: WindowMetrics) -> WindowMetrics:
+    """The window with its slowest twentieth of step gaps at twice the fastest."""
+    latency = tuple(replace(s, p95=2 * s.p5) if s.id == "step-gap" else s for s in window.latency)
+    return replace(window, latency=latency)
