@@ -38,14 +38,14 @@ def command(run_id: str, host_name: str, follow: bool) -> None:
     seen = refresh_all(host, here)
     run = find_run(seen, run_id)
     log = seen.log(run.path.name)
-    while follow and not log.exists() and _runs(here, host, run):  # a task without a node yet
+    while follow and not log.is_file() and _runs(here, host, run):  # a task without a node yet
         time.sleep(_POLL_S)
         refresh_run(host, here, run.path.name)
-    if not log.exists() and _runs(here, host, run):
+    if not log.is_file() and _runs(here, host, run):
         raise UnknownRunError(
             f"run {run.path.name} has printed nothing yet", "wait for it: the same command with -f"
         )
-    if not log.exists():
+    if not log.is_file():
         raise UnknownRunError(
             f"run {run.path.name} has no log here", "kit logs RUN, with another run of kit status"
         )

@@ -74,6 +74,8 @@ class LocalHost:
 
     def attach(self, note: Path, argv_part: str) -> Running | None:
         """Read /proc: a process id alone may belong to somebody else by now."""
+        if not note.is_file():  # opening a pipe waits for ever
+            return None
         try:
             found = _Found(int(note.read_text(encoding="ascii")), argv_part)
         except (FileNotFoundError, ValueError):  # no note, or one that names no process

@@ -14,7 +14,7 @@ from kit.main import main
 from kit.run.launch import jobs, require_intact
 from kit.run.state import read_state
 from records.errors import ChainError, FormatError, UnknownRunError
-from tests.sealed_run import make_run, small_plan
+from tests.sealed_run import Shape, make_run, small_plan
 
 RUN = "20261130T100000Z-test-plan-0a1b2c"
 BAD = "20261130T090000Z-test-plan-0a1b2c"
@@ -38,6 +38,19 @@ def test_status_names_a_damaged_journal_and_tells_the_others(
     shown = capsys.readouterr()
     assert [t["state"] for t in json.loads(shown.out)] == ["damaged", "sealed"]
     assert f"{BAD}/events.jsonl:1" in shown.err
+
+
+def test_a_pipe_in_the_place_of_a_note_or_a_log_is_not_waited_for(
+    kit_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run(kit_home / "runs" / RUN, small_plan(), Shape(seal=False))
+    for folder, name in (("jobs", f"{RUN}.pid"), ("logs", f"{RUN}.log")):
+        (kit_home / folder).mkdir()
+        os.mkfifo(kit_home / folder / name)
+    assert main(["status", "--json"]) == 0
+    assert [t["state"] for t in json.loads(capsys.readouterr().out)] == ["interrupted"]
+    assert main(["logs", RUN]) == UnknownRunError.exit_code
+    assert main(["stop"]) == UnknownRunError.exit_code
 
 
 @pytest.mark.parametrize("data", GARBAGE)
