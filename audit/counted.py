@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from audit import counted_processors
 from audit.counter_page import read_times
 from records.decode import from_object
 from records.plan import Plan, boot_order
@@ -92,12 +93,15 @@ class RunCount:
     """All that is counted of one run. `outcomes`: planned boot -> (arm, how its last attempt ended)
 
     `void`: arm -> void windows of completed boots. `calibrated_ns`: concurrency -> worst p99 error.
+    `worths`, `beside_client`: of the processors, once for each time that they were timed.
     """
 
     windows: list[Counted] = field(default_factory=list)
     outcomes: dict[str, tuple[str, str]] = field(default_factory=dict)
     void: dict[str, int] = field(default_factory=dict)
     calibrated_ns: dict[int, int] = field(default_factory=dict)
+    worths: list[float] = field(default_factory=list)
+    beside_client: list[float] = field(default_factory=list)
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -130,6 +134,9 @@ def count_run(events: Path) -> RunCount:
                 started = value
                 plan = from_object(Plan, value["plan"])
                 blocks = {one.id: one.block for one in boot_order(plan)}
+            elif kind == "host.observed":
+                found.worths.append(counted_processors.worth(value["facts"]))
+                found.beside_client.append(counted_processors.beside_the_client(value["facts"]))
             elif kind == "client.calibrated":
                 known = found.calibrated_ns.get(value["concurrency"], 0)
                 found.calibrated_ns[value["concurrency"]] = max(known, value["error_p99_ns"])

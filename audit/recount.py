@@ -57,7 +57,15 @@ def _conduct(words: str, runs: Sequence[RunCount]) -> float | None:
     if words.startswith("calibration.") and words.endswith(".p99"):
         concurrency = int(words.split(".")[1])
         return max(run.calibrated_ns.get(concurrency, 0) for run in runs) / _NS_PER_US
+    if words == "host.processors.worth":
+        return min(_told(one for run in runs for one in run.worths), default=None)
+    if words == "host.processors.beside-client":
+        return max(_told(one for run in runs for one in run.beside_client), default=None)
     return None
+
+
+def _told(values: Iterable[float]) -> list[float]:
+    return [value for value in values if not math.isnan(value)]
 
 
 def _ranked(words: str, runs: Sequence[RunCount]) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from analysis.processor_table import in_words, processor_table, processors_of
 from analysis.reading import read_run
 from analysis.report.run_views import run_view
 from analysis.trace import run_trace
+from audit.counted import count_run
+from audit.recount import value_of
 from records import schema
 from records.decode import to_object
 from records.errors import ClaimError
@@ -79,6 +82,8 @@ def test_on_the_page_of_the_run(tmp_path: Path) -> None:
 )
 def test_records_without_it_or_of_another_shape(tmp_path: Path, facts: Any) -> None:
     assert processor_table([run(tmp_path / "run", facts)]) == ()
+    counted = count_run(RunDirectory(tmp_path / "run").events)
+    assert all(map(math.isnan, (*counted.worths, *counted.beside_client)))
 
 
 def test_times_that_no_clock_gives_tell_nothing() -> None:
@@ -97,11 +102,16 @@ def _claim(name: str) -> Any:
 def test_claims_take_the_worst_time_of_the_study(tmp_path: Path) -> None:
     run(tmp_path / "a", to_object(TWO_CORES))
     run(tmp_path / "b", to_object(replace(TWO_CORES, together=TWO_CORES.together[:1], pairs=())))
-    runs = tuple(read_study_run(RunDirectory(tmp_path / name)) for name in "ab")
+    directories = [RunDirectory(tmp_path / name) for name in "ab"]
+    runs = tuple(map(read_study_run, directories))
     worth = evaluate(_claim("worth"), Reading("s", runs))
     assert worth.printed == "0.62 processors"
     assert [(line.run, line.number) for line in worth.lines if line.run == "a"]
-    assert evaluate(_claim("beside-client"), Reading("s", runs)).printed == "1.60"
+    beside = evaluate(_claim("beside-client"), Reading("s", runs))
+    assert beside.printed == "1.60"
+    again = [count_run(directory.events) for directory in directories]
+    for value in (worth, beside):
+        assert value_of(value.claim.id, "s", again) == pytest.approx(value.value, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +119,9 @@ def test_claims_take_the_worst_time_of_the_study(tmp_path: Path) -> None:
 )
 def test_claims_without_times_have_no_value(tmp_path: Path, facts: Any) -> None:
     run(tmp_path / "run", facts)
-    runs = (read_study_run(RunDirectory(tmp_path / "run")),)
+    directory = RunDirectory(tmp_path / "run")
+    runs = (read_study_run(directory),)
     for name in ("worth", "beside-client"):
+        assert value_of(_claim(name).id, "s", [count_run(directory.events)]) is None
         with pytest.raises(ClaimError):
             evaluate(_claim(name), Reading("s", runs))
