@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,15 @@ class DockerService:
         """Ids of all containers, running or not."""
         return self.docker("ps", "-aq", "--no-trunc").stdout.split()
 
+    def remove_images(self) -> None:
+        """Every one: the next run or examination finds none."""
+        for image in self.docker("images", "-q").stdout.split():
+            self.docker("rmi", "-f", image)
+
+    def remove_containers(self) -> None:
+        for container in self.containers():
+            self.docker("rm", "-f", container)
+
 
 @contextmanager
 def running_docker() -> Iterator[DockerService]:
@@ -115,8 +125,7 @@ def running_docker() -> Iterator[DockerService]:
     try:
         service.start()
         yield service
-        for container in service.containers():
-            service.docker("rm", "-f", container)
+        service.remove_containers()
     finally:
         service.stop()
         _unmount_below(directory)
@@ -172,7 +181,7 @@ def push_python_image(
     registry: RegistryService, repository: str, tag: str, layer: bytes, *env: str
 ) -> PushedImage:
     """Put an image of this one layer into the registry, through its API alone, index included."""
-    packed = gzip.compress(layer, compresslevel=1, mtime=0)
+    packed = _packed(layer)
     config = {
         "os": "linux",
         "architecture": "amd64",
@@ -201,6 +210,12 @@ def push_python_image(
         digest,
         Digest.parse(described["digest"]),
     )
+
+
+@cache
+def _packed(layer: bytes) -> bytes:
+    """Once for all images of this layer: it takes half a second."""
+    return gzip.compress(layer, compresslevel=1, mtime=0)
 
 
 def kill(pid: int) -> None:

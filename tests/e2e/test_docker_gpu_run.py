@@ -32,8 +32,7 @@ def test_a_run_is_not_begun_where_the_pulled_image_gets_no_gpu(
     equipped: Bench, tmp_path: Path
 ) -> None:
     """Before the pull nothing could be tried; nvidia-smi on the host finds nothing wrong."""
-    for image in equipped.docker.docker("images", "-q").stdout.split():
-        equipped.docker.docker("rmi", "-f", image)
+    equipped.docker.remove_images()
     kit = gpu_kit_with_image(equipped, tmp_path, "803")
     done = kit.reproduced(*DOCKER)
     assert done.returncode == HostUnfitError.exit_code, done.stderr

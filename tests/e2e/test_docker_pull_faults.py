@@ -50,8 +50,7 @@ class Bench:
         return None, waits
 
     def forget(self) -> None:
-        for image in self.docker.docker("images", "-q").stdout.split():
-            self.docker.docker("rmi", "-f", image)
+        self.docker.remove_images()
 
 
 @pytest.fixture(scope="module")

@@ -82,8 +82,7 @@ def kit(services: Services, tmp_path: Path) -> Iterator[DockerKit]:
     kit = DockerKit(tmp_path, services)
     yield kit
     kit.end()
-    for container in services.docker.containers():
-        services.docker.docker("rm", "-f", container)
+    services.docker.remove_containers()
 
 
 @pytest.fixture
@@ -96,8 +95,7 @@ def slow(kit: DockerKit) -> DockerKit:
 def test_a_plan_is_pulled_by_digest_run_sealed_fetched_and_audited(
     kit: DockerKit, services: Services
 ) -> None:
-    for image in kit.docker.docker("images", "-q").stdout.split():
-        kit.docker.docker("rmi", "-f", image)
+    kit.docker.remove_images()
     done = kit.reproduced("--host", "local", "--json")
     assert done.returncode == 0, done.stderr
     reference = f"{services.registry.name}/{REPOSITORY}@{services.image.index}"
@@ -124,8 +122,7 @@ def test_a_plan_is_pulled_by_digest_run_sealed_fetched_and_audited(
 
 def test_the_same_on_a_host_over_ssh(services: Services, tmp_path: Path, user_home: Path) -> None:
     """sshd, dockerd and registry on loopback: pulled there by digest, run, fetched, audited."""
-    for image in services.docker.docker("images", "-q").stdout.split():
-        services.docker.docker("rmi", "-f", image)
+    services.docker.remove_images()
     kit = SshKit(tmp_path / "laptop", user_home)
     kit.extra |= {"KIT_RUNTIME": "docker", "KIT_IMAGE_LOCK": str(services.lock)}
     there = {"DOCKER_HOST": services.docker.host}

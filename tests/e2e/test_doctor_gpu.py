@@ -87,8 +87,7 @@ def examined(
 def test_without_any_image_it_says_that_nothing_was_tried(
     plain: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for image in plain.docker.docker("images", "-q").stdout.split():
-        plain.docker.docker("rmi", "-f", image)
+    plain.docker.remove_images()
     found = examined(plain, "0", capsys)
     not_tried = found[gpu_container.NOT_TRIED]
     assert (not_tried["status"], not_tried["found"]) == (WARN, "not tried")
@@ -265,8 +264,7 @@ def test_an_image_that_cannot_look_decides_nothing(
     equipped: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The toolkit mounts nvidia-smi into a container; where it does not, nothing is known."""
-    for image in equipped.docker.docker("images", "-q").stdout.split():
-        equipped.docker.docker("rmi", "-f", image)
+    equipped.docker.remove_images()
     equipped.pull("none")
     found = examined(equipped, "0", capsys)
     assert "has no program to look with" in found[gpu_container.NOT_TRIED]["cause"]
