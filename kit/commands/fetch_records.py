@@ -16,6 +16,7 @@ from kit.options import (
     open_hosts,
 )
 from kit.output import print_json, print_table, say
+from kit.run.carried_runs import carried_runs
 from kit.run.delete_on_host import delete_there
 from kit.run.fetch import Fetched, already_home, carried_data, fetch_run, require_lists
 from kit.run.host_key import other_key
@@ -36,7 +37,7 @@ from records.run_directory import RunDirectory, runs_in
     "carried",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="A run directory that was carried here by other means.",
+    help="A run directory that was carried here by other means, or a directory of such.",
 )
 @click.option(
     "--delete-remote",
@@ -62,15 +63,21 @@ def command(
       kit fetch-records
       kit fetch-records 20261130T115921Z --unfinished
       kit fetch-records --from carried/20261130T120000Z-sm90-pilot-0a1b2c
+      kit fetch-records --from carried --unfinished
       kit fetch-records --host root@203.0.113.7:22022 --delete-remote
     """
     here = home()
     if carried is not None:
         if delete_remote:
             raise click.UsageError("--from and --delete-remote: what was carried stays")
-        local = open_host(here, "local")
-        data = carried_data(here, carried)
-        _report([fetch_run(local, carried.resolve(), data, say=say)], as_json)
+        local, where = open_host(here, "local"), carried.resolve()
+        found = carried_runs(where)
+        if found[0].path != where and not unfinished:  # one that is named is taken as it is
+            for run in found:
+                _say_skipped(run, known=True, unfinished=False)
+            found = tuple(run for run in found if run.is_sealed)
+        taken = [fetch_run(local, r.path, carried_data(here, r.path), say=say) for r in found]
+        _report(taken, as_json)
         return
     fetched: list[Fetched] = []
     listed: dict[Path, dict[str, Digest]] = {}
