@@ -7,13 +7,13 @@ a tar stream (GNU format) cut into parts; `cat part-* | tar xf -` unpacks it wit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from records import canonical
 from records.decode import from_object, to_object
 from records.digest import Digest
-from records.errors import BundleDamagedError, FormatError
+from records.errors import BundleDamagedError, FormatError, PlanError
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -63,10 +63,25 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
+class CarriedPlan:
+    """A plan of a bundle. `job`: its job's template here, and its job below the root there."""
+
+    plan: str
+    plan_digest: Digest
+    job: str
+
+
+def job_file(plan: str, *, first: bool) -> str:
+    """The name of a plan's job in a bundle, and below the root on the host."""
+    return JOB if first else f"{JOB.removesuffix('.json')}-{plan}.json"
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """A bundle. `files`: the small files beside the parts. `target`: None if there are no wheels.
 
     `relies_on`: distributions of the host, at the versions the bundle was made against.
+    `more_plans`: those beside the first, all of one lock.
     """
 
     format: int
@@ -79,6 +94,7 @@ class Manifest:
     files: dict[str, Digest]
     parts: tuple[Part, ...]
     content: tuple[Content, ...]
+    more_plans: tuple[CarriedPlan, ...] = field(default=(), metadata={"since": 2})
 
     def __post_init__(self) -> None:
         if self.format != FORMAT:
@@ -90,6 +106,26 @@ class Manifest:
             path = PurePosixPath(one.path)
             if path.is_absolute() or ".." in path.parts or str(path) != one.path:
                 raise FormatError(f"bundle: {one.path!r} leads out of the root")
+        for number, carried in enumerate(self.plans):
+            if carried.plan in [other.plan for other in self.plans[:number]]:
+                raise FormatError(f"bundle: two plans are called {carried.plan!r}")
+            if carried.job != job_file(carried.plan, first=number == 0):
+                raise FormatError(f"bundle: {carried.job!r} is no job of plan {carried.plan!r}")
+            if number and carried.job not in self.files:
+                raise FormatError(f"bundle: {carried.job!r} of plan {carried.plan!r} is no file")
+
+    @property
+    def plans(self) -> tuple[CarriedPlan, ...]:
+        """Every plan, the first one, which is installed where none is named, first."""
+        return (CarriedPlan(self.plan, self.plan_digest, JOB), *self.more_plans)
+
+    def plan_named(self, name: str) -> CarriedPlan:
+        """The plan of this id, "" for the first. PlanError lists those that there are."""
+        for one in self.plans:
+            if name in ("", one.plan):
+                return one
+        known = ", ".join(one.plan for one in self.plans)
+        raise PlanError(f"no plan {name!r} in this bundle; there are: {known}", "name one of these")
 
     @property
     def digest(self) -> Digest:

@@ -36,7 +36,13 @@ class Project:
 
     def build(self, out: Path, host: HostList | None = None, part_bytes: int = PART_BYTES) -> Built:
         """The bundle of the plan."""
-        return build(self.home, self.plan, host or host_with(), part_bytes, out, lambda _line: None)
+        return build(
+            self.home, [self.plan], host or host_with(), part_bytes, out, lambda _line: None
+        )
+
+
+def silent(_line: str) -> None:
+    """Say nothing."""
 
 
 def host_with(**have: str) -> HostList:

@@ -1,13 +1,14 @@
 """A bundle made: wheels chosen against the host's list, models, harness and job, cut into parts.
 
 Invariant: manifest.json is written last, over files that were each hashed while they were packed;
-the same plan, lock, host list, models and source tree give the same bytes. Small files that change
-from day to day (harness, job) stand beside the parts, so that a new harness is carried alone.
+the same plans, lock, host list, models and source tree give the same bytes. Small files that change
+from day to day (harness, jobs) stand beside the parts, so that a new harness is carried alone. What
+a further plan adds stands behind what was packed for those before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from kit.hosts.offline import template_for
 from kit.planning import prompt_files
 from kit.run.launch import build_harness
 from records import bundle, canonical
-from records.bundle import Content, Manifest, Pin
+from records.bundle import CarriedPlan, Content, Manifest, Pin, job_file
 from records.decode import to_object
 from records.digest import Digest
 from records.errors import ForeignDirectoryError, PlanError, ProvisionError
@@ -62,20 +63,24 @@ class Built:
 
 def build(
     home: Home,
-    plan: Plan,
+    plans: Sequence[Plan],
     host: HostList | None,
     part_bytes: int,
     out: Path,
     say: Say,
     cache: Path | None = None,
 ) -> Built:
-    """Make the bundle of a plan for a host in `out`, in place of a bundle that is there.
+    """Make the bundle of some plans for a host in `out`, in place of a bundle that is there.
 
-    `cache`: a warm cache that was packed on another host, which goes along.
+    The first plan is the one that is installed where none is named. `cache`: a warm cache that was
+    packed on another host, which goes along.
+    PlanError: the plans do not share an engine, or one stands there twice.
     ProvisionError: a wheel or model cannot be had, or the lock does not fit the host.
     ForeignDirectoryError: `out` holds something else. BundleDamagedError: the cache is not whole.
     """
     _require_ours(out)
+    _require_one_engine(plans)
+    plan = plans[0]
     harness, harness_digest = build_harness(home)
     wheels, target = _NO_WHEELS, None
     if plan.engine.name != REFERENCE:
@@ -84,16 +89,17 @@ def build(
         wheels = _wheels(home, plan, host, say)
         glibc = download.needed_glibc([*wheels.travelling.values(), *wheels.installer.values()])
         target = replace(host.target, glibc=glibc)
-    job = template_for(home, plan, harness_digest)
-    packed = [*_wheel_files(wheels), *_model_files(home, plan, say), *_prompt_files(home, plan)]
+    names = [job_file(one.id, first=one is plan) for one in plans]
+    jobs = [template_for(home, one, harness_digest) for one in plans]
+    packed = [*_wheel_files(wheels), *_files_of(home, plans, say)]
     if cache is not None:  # last: parts before it stay as they are from one cache to the next
-        packed += cache_files(cache, plan, say)
+        packed += cache_files(cache, plans, say)
     _clear(out)
     parts = cut(packed, part_bytes, out, say)
     small = {
         bundle.HARNESS: harness.read_bytes(),
         bundle.STARTER: _STARTER.read_bytes(),
-        bundle.JOB: canonical.encode(to_object(job)),
+        **{name: canonical.encode(to_object(j)) for name, j in zip(names, jobs, strict=True)},
     }
     for name, data in small.items():
         (out / name).write_bytes(data)
@@ -102,12 +108,16 @@ def build(
         plan=plan.id,
         plan_digest=plan.digest,
         lock=plan.engine.lock,
-        lock_digest=job.engine.lock_digest if plan.engine.lock else None,
+        lock_digest=jobs[0].engine.lock_digest if plan.engine.lock else None,
         target=target,
         relies_on=wheels.relies_on,
         files={name: Digest.of(data) for name, data in sorted(small.items())},
         parts=parts,
         content=tuple(one.content for one in packed),
+        more_plans=tuple(
+            CarriedPlan(one.id, one.digest, name)
+            for one, name in zip(plans[1:], names[1:], strict=True)
+        ),
     )
     partial = out / f"{bundle.MANIFEST}.partial"
     partial.write_bytes(manifest.encode())
@@ -118,9 +128,29 @@ def build(
 def _require_ours(out: Path) -> None:
     """ForeignDirectoryError where `out` holds anything but a bundle, finished or not."""
     ours = {bundle.MANIFEST, bundle.HARNESS, bundle.STARTER, bundle.JOB}
+    numbered = ("part-[0-9]*", job_file("*", first=False))
     for path in sorted(out.iterdir()) if out.is_dir() else ():
-        if path.name.removesuffix(".partial") not in ours and not path.match("part-[0-9]*"):
+        if path.name.removesuffix(".partial") not in ours and not any(map(path.match, numbered)):
             raise ForeignDirectoryError(f"{path} is not of a bundle", "name an empty --out")
+
+
+def _require_one_engine(plans: Sequence[Plan]) -> None:
+    """PlanError unless one installation serves every plan, and each stands there once."""
+    first, *others = plans
+    for number, plan in enumerate(others, 1):
+        if plan.id in [one.id for one in plans[:number]]:
+            raise PlanError(f"two plans are called {plan.id}", "name each plan once")
+        if plan.engine != first.engine:
+            raise PlanError(
+                f"plan {plan.id} is of engine {_named(plan)}, plan {first.id} of {_named(first)}: "
+                "a bundle installs one engine",
+                "make a bundle for each",
+            )
+
+
+def _named(plan: Plan) -> str:
+    engine = plan.engine
+    return f"{engine.name} {engine.version}" + (f" ({engine.lock})" if engine.lock else "")
 
 
 def _clear(out: Path) -> None:
@@ -162,11 +192,24 @@ def _wheel_files(wheels: Wheels) -> Iterator[Packed]:
             yield Packed(content, path)
 
 
-def _model_files(home: Home, plan: Plan, say: Say) -> Iterator[Packed]:
+def _files_of(home: Home, plans: Sequence[Plan], say: Say) -> Iterator[Packed]:
+    """Models and prompt files of the plans in order, each once."""
+    seen: set[str] = set()
+    models: set[str] = set()
+    for plan in plans:
+        fresh = sorted(set(plan.models) - models)
+        models.update(fresh)
+        for one in (*_model_files(home, plan, fresh, say), *_prompt_files(home, plan)):
+            if one.content.path not in seen:
+                seen.add(one.content.path)
+                yield one
+
+
+def _model_files(home: Home, plan: Plan, models: Sequence[str], say: Say) -> Iterator[Packed]:
     if plan.engine.name == REFERENCE:
         return
     lock = read_model_lock(home.root / "images" / "models.lock.json")
-    for name in sorted(plan.models):
+    for name in models:
         python = home.engine / "bin" / "python"
         if not (home.models / name).is_dir() and not python.exists():
             lock.model(name)

@@ -11,7 +11,7 @@ import click
 from kit.bundle.build import Built, build
 from kit.bundle.cut import parse_size
 from kit.bundle.host_list import HostList, read_host_list
-from kit.options import find_plan, home, json_option, plan_option
+from kit.options import DEFAULT_PLAN, find_plan, home, json_option
 from kit.output import echo, print_json, print_table, say
 from kit.parts import Parts
 from records.bundle import STARTER, Manifest, read_manifest
@@ -34,7 +34,11 @@ def command() -> None:
 
 
 @command.command("build")
-@plan_option
+@click.option(
+    "--plan", "plan_names", multiple=True, default=(DEFAULT_PLAN,), show_default=True,
+    metavar="NAME|FILE",
+    help="A plan of this kit by name, or a TOML file; repeat it for more plans of one engine.",
+)  # fmt: skip
 @click.option(
     "--host-freeze", type=click.Path(path_type=Path), metavar="FILE",
     help="What the host has: the output of `harness.pyz host` there, or of pip freeze.",
@@ -49,7 +53,7 @@ def command() -> None:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Directory to fill.")
 @json_option
 def build_bundle(
-    plan_name: str,
+    plan_names: tuple[str, ...],
     host_freeze: Path | None,
     python: str,
     glibc: str,
@@ -61,24 +65,27 @@ def build_bundle(
     """Choose, download and verify what the host lacks, and cut it into parts.
 
     The plan's lock in images/ decides the wheels; where it does not exist it is made from the .in
-    and .override beside it. The same inputs give the same bytes.
+    and .override beside it. The same inputs give the same bytes. Several plans of one lock share
+    engine and cache; bundle_install.py --plan chooses among them on the host.
 
     \b
     Example:
       kit bundle build --plan sm90-pilot --host-freeze images/wheels-sm90-offline.host --out carry
       kit bundle build --plan sm90-confounds --host-freeze host.txt --cache home --out carry
+      kit bundle build --plan sm90-confounds --plan sm90-shape8b --host-freeze host.txt --out carry
     """
     here = home()
-    plan = find_plan(here, plan_name)
+    plans = [find_plan(here, name) for name in plan_names]
     host: HostList | None = None
     if host_freeze is not None:
         host = read_host_list(host_freeze, python, glibc)
-    built = build(here, plan, host, parse_size(part_size), out, say, cache)
+    built = build(here, plans, host, parse_size(part_size), out, say, cache)
     if as_json:
         print_json(_built(built))
         return
     manifest = built.manifest
     _table(manifest)
+    _echo_plans(manifest)
     echo(f"bundle {manifest.digest}")
     echo(f"carry {out}/ to the host, then: python3 {STARTER} DIR --root ROOT")
 
@@ -102,6 +109,7 @@ def verify_bundle(directory: Path, as_json: bool) -> None:
         print_json(_told(manifest))
     else:
         _table(manifest)
+        _echo_plans(manifest)
         echo(f"bundle {manifest.digest}: every part and file is what the manifest says")
 
 
@@ -112,11 +120,12 @@ def verify_bundle(directory: Path, as_json: bool) -> None:
 def install_bundle(directory: Path, root: Path, options: tuple[str, ...]) -> int:
     """Install a bundle on this machine, as bundle_install.py does on a host without this kit.
 
-    OPTIONS are those of bundle_install.py (--python, --client-cpus, --json …).
+    OPTIONS are those of bundle_install.py (--python, --client-cpus, --plan, --json …).
 
     \b
     Example:
       kit bundle install carry --root /root/kit --python /opt/venv/bin/python
+      kit bundle install carry --root /root/kit --plan sm90-shape8b
     """
     read_manifest(directory)
     argv = [sys.executable, "-I", str(directory / STARTER), str(directory), "--root", str(root)]
@@ -132,10 +141,19 @@ def _table(manifest: Manifest) -> None:
     print_table(("of", "files", "MB"), rows)
 
 
+def _echo_plans(manifest: Manifest) -> None:
+    for one in manifest.plans:
+        echo(f"plan {one.plan} {one.plan_digest}, {one.job}")
+
+
 def _told(manifest: Manifest) -> dict[str, object]:
     return {
         "bundle": str(manifest.digest),
         "plan": manifest.plan,
+        "plans": [
+            {"plan": one.plan, "digest": str(one.plan_digest), "job": one.job}
+            for one in manifest.plans
+        ],
         "parts": len(manifest.parts),
         "files": len(manifest.content),
         "size_bytes": manifest.size_bytes,

@@ -23,7 +23,7 @@ from records.job import Job
 class Here:
     """What the host decides. Empty processors or blocks, and 0: as the template, or as begun, says.
 
-    `cache`: the warm cache that was carried along.
+    `cache`: the warm cache that a run starts from.
     """
 
     root: Path
@@ -36,25 +36,51 @@ class Here:
     cache: CacheBinding | None = None
 
 
-def write_job(template: Path, here: Here, *, new: bool) -> tuple[Job, bool]:
-    """Complete `template` into job.json below the root; the job, and whether it is another one.
+def jobs_below(root: Path) -> dict[str, Job]:
+    """The job of each plan that was installed below `root`, by the name of its file.
+
+    Left out: one that another version of the harness wrote, which this one would not carry out.
+    """
+    names = [bundle.JOB, *(p.name for p in sorted(root.glob(bundle.job_file("*", first=False))))]
+    found = {name: _begun(root / name) for name in names}
+    return {name: job for name, job in found.items() if job is not None}
+
+
+def continued_job(template: Path, here: Here) -> Job | None:
+    """The job of this template that stands below the root, with a new end where one is given.
+
+    None where none does, or where the template or what the host decides now differs.
+    """
+    target = here.root / template.name
+    begun = _begun(target)
+    if begun is None:
+        return None
+    same = _completed(canonical.decode(template.read_bytes()), here, begun.run_id)
+    if begun != replace(same, ends_unix_s=begun.ends_unix_s):
+        return None
+    kept = replace(begun, ends_unix_s=here.ends_unix_s or begun.ends_unix_s)
+    _write(target, kept)
+    return kept
+
+
+def new_job(template: Path, here: Here) -> Job:
+    """Complete `template` below the root, under its own name, as a new run.
 
     FormatError where it is no template.
     """
-    target = here.root / bundle.JOB
     value = canonical.decode(template.read_bytes())
-    begun = None if new else _begun(target)
-    if begun is not None:
-        same = _completed(value, here, begun.run_id)
-        if begun == replace(same, ends_unix_s=begun.ends_unix_s):
-            kept = replace(begun, ends_unix_s=here.ends_unix_s or begun.ends_unix_s)
-            _write(target, kept)
-            return kept, False
     plan_id = from_object(Job, value).plan.id
     now = datetime.datetime.now(datetime.timezone.utc)
     job = _completed(value, here, f"{now:%Y%m%dT%H%M%SZ}-{plan_id}-{secrets.token_hex(3)}")
-    _write(target, job)
-    return job, True
+    _write(here.root / template.name, job)
+    return job
+
+
+def rebind(target: Path, job: Job, cache: CacheBinding | None) -> Job:
+    """The same run on another cache, written to `target`; for one that has booted nothing yet."""
+    changed = replace(job, cache=cache)
+    _write(target, changed)
+    return changed
 
 
 def _write(target: Path, job: Job) -> None:

@@ -26,7 +26,8 @@ from records.job import Job
 from remote.binding import binding_of, site_directories
 from remote.install import carried_cache
 from remote.install.interpreter import Interpreter, ask, require_fit
-from remote.install.job import Here, write_job
+from remote.install.job import Here
+from remote.install.settle import require_idle, settle
 from remote.install.unpack import unpack
 from remote.install.wheels import install
 
@@ -39,7 +40,8 @@ def parser() -> argparse.ArgumentParser:
         prog="install",
         description="Verify the parts of a bundle, unpack and install them below ROOT, without a "
         "network. Run it again as parts arrive: it says which are missing.",
-        epilog="example: python3 bundle_install.py parts --root /root/kit --python venv/bin/python",
+        epilog="examples: python3 bundle_install.py DIR --root /root/kit --python venv/bin/python; "
+        "for another of the plans: python3 bundle_install.py DIR --root /root/kit --plan NAME",
     )
     p.add_argument("directory", type=Path, help="where manifest.json and the parts lie")
     p.add_argument("--root", type=Path, required=True, help="directory to install below")
@@ -48,6 +50,8 @@ def parser() -> argparse.ArgumentParser:
                    "the host's distributions; repeatable [those of the interpreter]")  # fmt: skip
     p.add_argument("--client-cpus", default="", help="processors for the client, such as 14,15")
     p.add_argument("--engine-cpus", default="", help="processors for the engine, such as 0-13")
+    p.add_argument("--plan", default="", metavar="NAME", help="whose job to write, in a "
+                   "bundle of several plans [the first]")  # fmt: skip
     p.add_argument("--blocks", default="", help="only these blocks of the plan, such as 1,3 [all]")
     p.add_argument("--bundle", default="", metavar="DIGEST", help="refuse any other bundle")
     p.add_argument("--ends-in", type=int, default=0, metavar="SECONDS", help="the host goes back "
@@ -69,14 +73,16 @@ def main(argv: Sequence[str]) -> int:
         raise BundleDamagedError(
             f"manifest.json: got {manifest.digest}, want {args.bundle}", "carry manifest.json anew"
         )
+    chosen = manifest.plan_named(args.plan)
+    root = args.root.absolute()
+    require_idle(root, chosen.job)
     steps.say(
-        f"bundle {manifest.digest}, plan {manifest.plan}: verifying {len(manifest.parts)} parts, "
+        f"bundle {manifest.digest}, plan {chosen.plan}: verifying {len(manifest.parts)} parts, "
         f"{manifest.size_bytes / 1e6:.0f} MB"
     )
     require_files(args.directory, manifest)
     require_parts(args.directory, manifest)
     steps.done("every part verified")
-    root = args.root.absolute()
     here = ask(args.python)
     if manifest.target is not None:
         require_fit(here, manifest.target)
@@ -88,25 +94,20 @@ def main(argv: Sequence[str]) -> int:
     if manifest.target is not None:
         install(root, manifest, args.python, steps.say)
         steps.done("engine installed")
-    harness = root / bundle.HARNESS
-    harness.write_bytes((args.directory / bundle.HARNESS).read_bytes())
+    _bring_harness(args.directory / bundle.HARNESS, root / bundle.HARNESS)
     sites = args.host_site or [str(path) for path in site_directories(Path(args.python))]
     if manifest.target is not None:
         _require_bindable([root / bundle.SITE, *map(Path, sites)], steps)
     cache = _carried(root, manifest, steps)
     ends_unix_s = began_unix_s + args.ends_in if args.ends_in else 0
-    bound = cache.binding if cache else None
-    places = Here(
-        root, args.python, tuple(sites), client_cpus, engine_cpus, blocks, ends_unix_s, bound
-    )
-    begun = (root / bundle.JOB).exists()
-    job, fresh = write_job(args.directory / bundle.JOB, places, new=args.new_run)
-    if cache and fresh:  # a run that was begun has added to it
-        carried_cache.place(root / CARRIED, root / bundle.SCRATCH, steps.say)
-        steps.done("carried cache in its place")
+    places = Here(root, args.python, tuple(sites), client_cpus, engine_cpus, blocks, ends_unix_s)
+    begun = (root / chosen.job).exists()
+    template = args.directory / chosen.job
+    job, fresh = settle(template, places, cache, new=args.new_run, say=steps.say)
+    steps.done("job written")
     if begun and fresh and not args.new_run:
         steps.say("note: the job that was here differs from this one, so this is another run")
-    _report(root, job, manifest, as_json=args.json)
+    _report(root / chosen.job, job, manifest, as_json=args.json)
     return 0
 
 
@@ -124,7 +125,7 @@ def pack(argv: Sequence[str]) -> int:
     """Pack what is to be carried home: the records, and the warm cache where it is asked for."""
     p = argparse.ArgumentParser(
         prog="pack",
-        description="Pack the records of the run below ROOT, whole or so far, in parts.",
+        description="Pack the records of every run below ROOT, whole or so far, in parts.",
         epilog="example: python3 -I -S harness.pyz pack --root /root/kit --out out --cache",
     )
     p.add_argument("--root", type=Path, required=True, help="where the bundle was installed")
@@ -203,20 +204,30 @@ def _make(root: Path) -> None:
         raise DiskFullError(f"{root}: {error.strerror}", "name another --root") from error
 
 
-def _report(root: Path, job: Job, manifest: Manifest, *, as_json: bool) -> None:
+def _bring_harness(source: Path, target: Path) -> None:
+    """The harness in its place; one that is the same stays, since it may be running."""
+    data = source.read_bytes()
+    if not target.is_file() or target.read_bytes() != data:
+        partial = target.with_suffix(".partial")
+        partial.write_bytes(data)
+        partial.replace(target)
+
+
+def _report(path: Path, job: Job, manifest: Manifest, *, as_json: bool) -> None:
     # Where it is set, what the engine compiles while it runs would be compiled at every boot.
     command = [
         *(["env", "-u", _NO_BYTECODE] if _NO_BYTECODE in os.environ else []),
         sys.executable,
         "-I",
         "-S",
-        str(root / bundle.HARNESS),
+        str(path.with_name(bundle.HARNESS)),
         "run",
-        str(root / bundle.JOB),
+        str(path),
     ]
     if as_json:
         told = {
             "bundle": str(manifest.digest),
+            "plan": job.plan.id,
             "run_id": job.run_id,
             "run_directory": job.run_directory,
             "site_directories": list(job.engine.site_directories),

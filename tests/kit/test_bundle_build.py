@@ -140,7 +140,7 @@ def test_a_lock_that_is_not_there_is_made_for_the_host_and_then_used(
 
 def test_a_plan_with_an_engine_needs_a_host(tmp_path: Path, project: Project) -> None:
     with pytest.raises(PlanError, match="needs a host") as caught:
-        build(project.home, project.plan, None, 4000, tmp_path / "carry", print)
+        build(project.home, [project.plan], None, 4000, tmp_path / "carry", print)
     assert caught.value.remedy == "--host-freeze FILE"
 
 

@@ -42,6 +42,7 @@ from tests.bundle_maker import (
     Project,
     host_with,
     make_project,
+    silent,
     start_install,
 )
 from tests.sealed_run import Shape, make_run
@@ -295,7 +296,7 @@ def test_a_plan_runs_from_an_installed_bundle_to_its_seal(
 ) -> None:
     (tmp_path / "tiny.toml").write_text(tiny_plan())
     plan = load_plan(tmp_path / "tiny.toml")
-    build(project.home, plan, None, 4000, tmp_path / "carry", print)
+    build(project.home, [plan], None, 4000, tmp_path / "carry", print)
     done = start_install(tmp_path / "carry", tmp_path / "root", python=python)
     assert done.returncode == 0, done.stderr
     subprocess.run(shlex.split(done.stdout), check=True, capture_output=True, timeout=300)
@@ -336,7 +337,7 @@ def test_a_carried_cache_is_put_in_its_place_for_a_new_run_alone(
     home, root = tmp_path / "cache", tmp_path / "root"
     listing = filled_cache(project, tmp_path / "filled", home)
     built = build(
-        project.home, project.plan, host_with(), 1000, tmp_path / "carry", lambda _line: None, home
+        project.home, [project.plan], host_with(), 1000, tmp_path / "carry", silent, home
     )
     assert [c.path for c in built.manifest.below("cache")] == [
         "cache/cache.json",
@@ -369,7 +370,7 @@ def test_a_cache_that_lost_a_byte_on_its_way_home_is_not_packed(
     filled_cache(project, tmp_path / "filled", home)
     (home / "cache-000").write_bytes((home / "cache-000").read_bytes()[:-1])
     with pytest.raises(BundleDamagedError, match="cache-000: got"):
-        build(project.home, project.plan, host_with(), 1000, tmp_path / "carry", print, home)
+        build(project.home, [project.plan], host_with(), 1000, tmp_path / "carry", print, home)
 
 
 def test_what_is_installed_has_one_time_so_that_nothing_counts_as_newer_than_a_cache(

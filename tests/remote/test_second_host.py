@@ -44,7 +44,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def home(tmp_path_factory: pytest.TempPathFactory, project: Project, plan: Plan) -> Path:
     """What came home from the first host: its records and its cache, in parts."""
     place = tmp_path_factory.mktemp("first")
-    build(project.home, plan, None, 100_000, place / "carry", lambda _line: None)
+    build(project.home, [plan], None, 100_000, place / "carry", lambda _line: None)
     run_installed(place / "carry", place / "root", "--blocks", "1")
     warm = place / "root" / "scratch" / WARM
     (warm / "kernel.so").write_bytes(KERNEL)
@@ -63,7 +63,7 @@ def second(
 ) -> tuple[Path, list[object]]:
     """A second host with that cache, which goes back before any block would end."""
     place = tmp_path_factory.mktemp("second")
-    build(project.home, plan, None, 100_000, place / "carry", lambda _line: None, home)
+    build(project.home, [plan], None, 100_000, place / "carry", lambda _line: None, home)
     run_installed(place / "carry", place / "root", "--ends-in", "1")
     (run,) = (place / "root" / "runs").iterdir()
     assert RunDirectory(run).is_sealed
@@ -98,7 +98,7 @@ def third(
 ) -> list[object]:
     """A host with that cache that stays."""
     place = tmp_path_factory.mktemp("third")
-    build(project.home, plan, None, 100_000, place / "carry", lambda _line: None, home)
+    build(project.home, [plan], None, 100_000, place / "carry", lambda _line: None, home)
     run_installed(place / "carry", place / "root", "--blocks", "1")
     (run,) = (place / "root" / "runs").iterdir()
     return [envelope.event for envelope in RunDirectory(run).read()]
@@ -134,7 +134,7 @@ def test_caches_are_filled_right_before_the_first_block_that_needs_them(
     first, *others = plan.arms
     later = tuple(replace(arm, blocks=(2,)) for arm in others)
     staged = replace(plan, blocks=2, arms=(replace(first, blocks=(1,)), *later))
-    build(project.home, staged, None, 100_000, tmp_path / "carry", lambda _line: None)
+    build(project.home, [staged], None, 100_000, tmp_path / "carry", lambda _line: None)
     run_installed(tmp_path / "carry", tmp_path / "root")
     (run,) = (tmp_path / "root" / "runs").iterdir()
     events = [envelope.event for envelope in RunDirectory(run).read()]
@@ -148,7 +148,7 @@ def test_caches_are_filled_right_before_the_first_block_that_needs_them(
 def test_a_run_does_not_begin_on_a_cache_that_was_changed(
     tmp_path: Path, project: Project, plan: Plan, home: Path
 ) -> None:
-    build(project.home, plan, None, 100_000, tmp_path / "carry", lambda _line: None, home)
+    build(project.home, [plan], None, 100_000, tmp_path / "carry", lambda _line: None, home)
     done = start_install(tmp_path / "carry", tmp_path / "root")
     (tmp_path / "root" / "scratch" / WARM / "kernel.so").write_bytes(b"another")
     failed = subprocess.run(shlex.split(done.stdout), capture_output=True, text=True, check=False)
