@@ -5,16 +5,22 @@ Invariant: as tests/sealed_run.py: only for directories made by a test.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kit.home import Home
 from kit.run.close import Closed, Reason, close_run
 from records import canonical
+from records.errors import KitError
 from records.plan import Plan
 from records.run_directory import RunDirectory
 from tests import sealed_run
+from tests.files_below import files_below
 
 REASON = Reason("the lease was over", "0.1.0", 2_000_000_000_000_000_000)
 
@@ -63,3 +69,23 @@ def home_of(root: Path) -> Home:
 def closed(run: RunDirectory) -> Closed:
     """The run closed, as `kit close` does it, in the project that it stands in."""
     return close_run(home_of(run.path.parents[2]), run, REASON)
+
+
+def home_of_verbs(root: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """The same, and what verbs find by the environment."""
+    home = home_of(root)
+    for name, path in (("HOME", home.path), ("DATA", home.data), ("OUT", home.out)):
+        monkeypatch.setenv(f"KIT_{name}", str(path))
+    monkeypatch.setenv("KIT_HOST_LOCK", str(root.parent / "host.lock"))
+    return home
+
+
+@contextmanager
+def refused(run: RunDirectory, kind: type[KitError], *words: str) -> Iterator[None]:
+    """Nothing is written, the reason holds these words, and a next command is named."""
+    before = files_below(run.path.parent)
+    with pytest.raises(kind) as caught:
+        yield
+    assert files_below(run.path.parent) == before
+    assert all(word in caught.value.message for word in words), caught.value.message
+    assert caught.value.remedy

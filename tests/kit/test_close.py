@@ -6,14 +6,9 @@ import fcntl
 import json
 import os
 import re
-import resource
 import shutil
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 import closed_run
 import pytest
@@ -35,9 +30,7 @@ from records.decode import to_object
 from records.errors import (
     ChainError,
     ClosedRunError,
-    DiskFullError,
     ForeignDirectoryError,
-    KitError,
     NotAPrefixError,
     RunBusyError,
 )
@@ -53,28 +46,13 @@ PLAN = sealed_run.small_plan()
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    monkeypatch.setenv("KIT_HOST_LOCK", str(tmp_path / "host.lock"))
-    home = closed_run.home_of(tmp_path / "project")
-    for name, path in (("HOME", home.path), ("DATA", home.data), ("OUT", home.out)):
-        monkeypatch.setenv(f"KIT_{name}", str(path))
-    return home
+    return closed_run.home_of_verbs(tmp_path / "project", monkeypatch)
 
 
 @pytest.fixture
 def run(home: Home) -> RunDirectory:
     """What came home: one block, and a boot under way."""
     return closed_run.cut_short(home.data / RUN, plan=PLAN)
-
-
-@contextmanager
-def refused(run: RunDirectory, kind: type[KitError], *words: str) -> Iterator[None]:
-    """Nothing is written, the reason holds these words, and a next command is named."""
-    before = files_below(run.path.parent)
-    with pytest.raises(kind) as caught:
-        yield
-    assert files_below(run.path.parent) == before
-    assert all(word in caught.value.message for word in words), caught.value.message
-    assert caught.value.remedy
 
 
 def seen_on(home: Home, run: RunDirectory, lines: int | None = None) -> Path:
@@ -167,27 +145,27 @@ def test_a_reason_is_words(run: RunDirectory, text: str) -> None:
 
 def test_a_sealed_run_never_changes(home: Home, run: RunDirectory) -> None:
     closed_run.closed(run)
-    with refused(run, ClosedRunError, "was closed before"):
+    with closed_run.refused(run, ClosedRunError, "was closed before"):
         closed_run.closed(run)
     whole = sealed_run.make_run(home.data / "run-9", PLAN)
-    with refused(whole, ClosedRunError, "ended itself"):
+    with closed_run.refused(whole, ClosedRunError, "ended itself"):
         closed_run.closed(whole)
 
 
 def test_a_run_that_ended_without_its_seal_is_brought_whole(home: Home) -> None:
     run = sealed_run.make_run(home.data / RUN, PLAN)
     (run.path / "seal.json").unlink()
-    with refused(run, ClosedRunError, "has ended"):
+    with closed_run.refused(run, ClosedRunError, "has ended"):
         closed_run.closed(run)
 
 
 def test_a_journal_that_does_not_verify(run: RunDirectory) -> None:
     text = run.events.read_bytes()
     run.events.write_bytes(text.replace(b'"attempt":1', b'"attempt":2', 1))
-    with refused(run, ChainError, "events.jsonl"):
+    with closed_run.refused(run, ChainError, "events.jsonl"):
         closed_run.closed(run)
     run.events.write_bytes(text + b'{"prev":"sha')
-    with refused(run, ChainError, "middle of a line"):
+    with closed_run.refused(run, ChainError, "middle of a line"):
         closed_run.closed(run)
 
 
@@ -195,16 +173,16 @@ def test_a_file_that_an_event_names_did_not_come_home(run: RunDirectory) -> None
     log = min((run.path / "logs").iterdir())
     kept = log.read_bytes()
     log.write_bytes(kept[:-1])
-    with refused(run, ChainError, log.name):
+    with closed_run.refused(run, ChainError, log.name):
         closed_run.closed(run)
     log.unlink()
-    with refused(run, ChainError, log.name, "missing"):
+    with closed_run.refused(run, ChainError, log.name, "missing"):
         closed_run.closed(run)
 
 
 def test_a_run_that_stands_elsewhere_is_taken_in_first(home: Home, tmp_path: Path) -> None:
     run = closed_run.cut_short(tmp_path / "carried" / RUN, plan=PLAN)
-    with refused(run, ForeignDirectoryError, "not among the records"):
+    with closed_run.refused(run, ForeignDirectoryError, "not among the records"):
         close_run(home, run, closed_run.REASON)
 
 
@@ -215,12 +193,13 @@ def test_a_run_that_is_written_on_this_machine(home: Home, run: RunDirectory) ->
     shutil.copy(run.events, here)
     insists = replace(closed_run.REASON, host_gone=True)
     written = "being written on this machine"
-    with Journal.resume(here / "events.jsonl"), refused(run, RunBusyError, written):
+    busy = closed_run.refused(run, RunBusyError, written)
+    with Journal.resume(here / "events.jsonl"), busy:
         close_run(home, run, insists)
     lock = Path(os.environ["KIT_HOST_LOCK"])
     with sole_run(RUN, lock):
         assert holder(lock) == f"run {RUN}"
-        with refused(run, RunBusyError, written):
+        with closed_run.refused(run, RunBusyError, written):
             close_run(home, run, insists)
     assert holder(lock) == ""
     with sole_run("another", lock):
@@ -231,7 +210,7 @@ def test_a_run_that_may_go_on_where_it_was_begun_unless_that_host_is_gone(
     home: Home, run: RunDirectory
 ) -> None:
     seen_on(home, run)
-    with refused(run, ClosedRunError, "begun on host gpu-0a1b2c3d", "can go on there"):
+    with closed_run.refused(run, ClosedRunError, "begun on host gpu-0a1b2c3d", "can go on there"):
         close_run(home, run, closed_run.REASON)
     close_run(home, run, replace(closed_run.REASON, host_gone=True))
     assert run.is_sealed
@@ -241,7 +220,7 @@ def test_a_run_of_this_machine_that_was_stopped_can_go_on(home: Home, run: RunDi
     here = home.run(RUN)
     here.mkdir(parents=True)
     shutil.copy(run.events, here)
-    with refused(run, ClosedRunError, "begun on this machine"):
+    with closed_run.refused(run, ClosedRunError, "begun on this machine"):
         close_run(home, run, closed_run.REASON)
 
 
@@ -250,7 +229,7 @@ def test_a_run_whose_seal_was_seen_is_not_closed_whatever_is_said(
 ) -> None:
     seen = seen_on(home, run)
     (seen.parent / "seal.json").write_bytes(b"{}\n")
-    with refused(run, ClosedRunError, "its seal was seen"):
+    with closed_run.refused(run, ClosedRunError, "its seal was seen"):
         close_run(home, run, replace(closed_run.REASON, host_gone=True))
 
 
@@ -261,10 +240,10 @@ def test_what_was_seen_of_a_run_cannot_be_left_out_by_closing_it(
     longer = closed_run.cut_short(home.root / "aside" / RUN, 3, PLAN)
     seen = seen_on(home, longer)
     lines = len(run.events.read_bytes().splitlines())
-    with refused(run, ClosedRunError, f"only {lines} came home"):
+    with closed_run.refused(run, ClosedRunError, f"only {lines} came home"):
         close_run(home, run, replace(closed_run.REASON, host_gone=True))
     seen.write_bytes(run.events.read_bytes().replace(b'"attempt":1', b'"attempt":2'))
-    with refused(run, NotAPrefixError, "differs at line"):
+    with closed_run.refused(run, NotAPrefixError, "differs at line"):
         close_run(home, run, replace(closed_run.REASON, host_gone=True))
 
 
@@ -293,14 +272,14 @@ def test_a_host_that_was_not_gone_is_refused_with_what_it_did(home: Home, ended:
     run = closed_run.cut_short(home.data / RUN, 2, PLAN)
     closed_run.closed(run)
     how = "ended it itself" if ended else "went on with it"
-    with refused(run, ClosedRunError, "was closed here after", how):
+    with closed_run.refused(run, ClosedRunError, "was closed here after", how):
         fetch_run(LocalHost(), there, home.data)
 
 
 def test_a_journal_of_another_run_under_the_same_id(home: Home, run: RunDirectory) -> None:
     there = sealed_run.make_run(home.root / "host" / RUN, PLAN).path
     closed_run.closed(run)
-    with refused(run, NotAPrefixError, "differs from what had come home"):
+    with closed_run.refused(run, NotAPrefixError, "differs from what had come home"):
         fetch_run(LocalHost(), there, home.data)
 
 
@@ -325,128 +304,3 @@ def test_a_lock_that_nobody_holds_names_nobody(tmp_path: Path) -> None:
     with lock.open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert holder(lock) == "run old"
-
-
-@pytest.mark.parametrize("room_bytes", [0, 1, 60, 200])
-def test_a_full_disk_leaves_the_run_as_it_came_home(
-    home: Home, run: RunDirectory, room_bytes: int
-) -> None:
-    before = files_below(home.data)
-    most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    room_bytes += len(before[f"{RUN}/events.jsonl"])
-    resource.setrlimit(resource.RLIMIT_FSIZE, (room_bytes, most[1]))
-    try:
-        with pytest.raises(DiskFullError):
-            closed_run.closed(run)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, most)
-    assert files_below(home.data) == before
-    assert closed_run.closed(run).listed
-
-
-def test_a_closing_that_a_stop_cut_short_is_done_again(
-    home: Home, run: RunDirectory, tmp_path: Path
-) -> None:
-    """The line of run.closed is on disk in part: nothing else of the run is lost."""
-    before = run.events.read_bytes()
-    whole = tmp_path / "whole" / "records" / "data" / RUN
-    shutil.copytree(run.path, whole)
-    closed_run.closed(RunDirectory(whole))
-    line = (whole / "events.jsonl").read_bytes().removeprefix(before)
-    for kept in (line.index(b'"value":') + 8, 200, len(line) - 1):
-        run.events.write_bytes(before + line[:kept])
-        close_run(home, run, replace(closed_run.REASON, because="another reason"))
-        *_, last = run.read()
-        assert last.event.reason == "another reason"
-        assert run.events.read_bytes().startswith(before)
-        for path in (run.path / "seal.json", home.data / "RUNS", home.data / "CHECKPOINT"):
-            path.unlink()
-
-
-@pytest.mark.parametrize("lost", [("RUNS", "CHECKPOINT"), ("CHECKPOINT",)])
-def test_a_stop_between_seal_and_lists_is_made_up_for_by_the_same_command(
-    home: Home, run: RunDirectory, lost: tuple[str, ...]
-) -> None:
-    closed_run.closed(run)
-    before = files_below(home.data)
-    for name in lost:
-        (home.data / name).unlink()
-    again = closed_run.closed(run)
-    assert (again.event, again.missing) == (run.closed, (2,))
-    assert files_below(home.data) == before
-
-
-def test_a_stop_in_the_middle_of_the_list_is_made_up_for(home: Home, run: RunDirectory) -> None:
-    closed_run.closed(run)
-    before = files_below(home.data)
-    (home.data / "RUNS").write_bytes(before["RUNS"][:40])
-    (home.data / "CHECKPOINT").unlink()
-    assert closed_run.closed(run).listed
-    assert files_below(home.data) == before
-
-
-def test_what_was_sealed_by_closing_and_changed_then_is_not_listed(
-    home: Home, run: RunDirectory
-) -> None:
-    closed_run.closed(run)
-    for name in ("RUNS", "CHECKPOINT"):
-        (home.data / name).unlink()
-    min((run.path / "logs").iterdir()).write_bytes(b"")
-    with refused(run, ChainError, "logs/"):
-        closed_run.closed(run)
-
-
-def test_a_clock_by_which_the_run_is_yet_to_begin_closes_nothing(
-    home: Home, run: RunDirectory
-) -> None:
-    """The audit would never take what was sealed then: one of the two clocks is wrong."""
-    early = replace(closed_run.REASON, realtime_ns=1)
-    with refused(run, ClosedRunError, "began at", "by its host's clock"):
-        close_run(home, run, early)
-
-
-def test_another_torn_line_than_that_of_a_closing_is_refused(run: RunDirectory) -> None:
-    """It was cut off from an event that the host wrote, which may be had from there."""
-    text = run.events.read_bytes()
-    *_, last = text.splitlines(keepends=True)
-    run.events.write_bytes(text.removesuffix(last) + last[:-9])
-    with refused(run, ChainError, "middle of a line"):
-        closed_run.closed(run)
-
-
-class Meanwhile(Home):
-    """A home in which another kit begins to close the run when anybody asks where it was."""
-
-    others: ClassVar[list[threading.Thread]] = []
-    refusals: ClassVar[list[ClosedRunError]] = []
-
-    def run(self, run_id: str) -> Path:
-        """As in Home."""
-        if not self.others:
-            waits = threading.Event()
-            self.others.append(threading.Thread(target=self._close, args=(run_id, waits)))
-            self.others[0].start()
-            assert waits.wait(30)
-        return super().run(run_id)
-
-    def _close(self, run_id: str, waits: threading.Event) -> None:
-        here = closed_run.home_of(self.root)
-        run = RunDirectory(here.data / run_id)
-        try:
-            close_run(here, run, closed_run.REASON, lambda _: waits.set())
-        except ClosedRunError as error:
-            self.refusals.append(error)
-
-
-def test_two_closings_at_once_close_it_once(home: Home, run: RunDirectory) -> None:
-    """The other one waits, and then finds it closed."""
-    meanwhile = Meanwhile(home.root, home.path, home.data, home.out)
-    close_run(meanwhile, run, replace(closed_run.REASON, because="another reason"))
-    (other,) = meanwhile.others
-    other.join(30)
-    assert [error.message for error in meanwhile.refusals] == [
-        f"run {run.path.name} is sealed: it was closed before, and never changes"
-    ]
-    *_, last = run.read()
-    assert last.event.reason == "another reason"
-    assert not list(run.verify_files())
