@@ -24,9 +24,9 @@ _NOTES = (
         "on all of them at once, and on each with each of the client's."
     ),
     (
-        "Worth: how many processors' worth of work the engine's do at once, each counting time "
-        "alone over time together, medians of both. Far fewer than there are: they share cores, "
-        "among themselves or with neighbours, or power."
+        "Worth: how many processors' worth of work the engine's do at once, each counting median "
+        "time alone over mean time together. Far fewer than there are: they share cores or power, "
+        "among themselves or with neighbours, or others take turns on them."
     ),
     (
         f"Slow each other: pairs of which each takes {SHARED_CORE} times as long or longer while "

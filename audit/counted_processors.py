@@ -24,7 +24,7 @@ def worth(facts: Mapping[str, Any]) -> float:
     if timed is None:
         return math.nan
     alone = {one.cpu: _middle(one.times_ns) for one in timed.alone}
-    at_once = {one.cpu: _middle(one.times_ns) for one in timed.together}
+    at_once = {one.cpu: _whole(one.times_ns) for one in timed.together}
     shares = [alone[cpu] / at_once[cpu] for cpu in alone if cpu in at_once]
     told = [share for share in shares if not math.isnan(share)]
     return len(at_once) * sum(told) / len(told) if told else math.nan
@@ -48,6 +48,11 @@ def _slowdown(pair: Pair) -> float:
     one = _middle(pair.one_both_ns) / _middle(pair.one_alone_ns)
     other = _middle(pair.other_both_ns) / _middle(pair.other_alone_ns)
     return math.nan if math.isnan(one + other) else min(one, other)
+
+
+def _whole(times_ns: Sequence[int]) -> float:
+    """Time a piece, all interruptions included; NaN as of `_middle`."""
+    return math.nan if math.isnan(_middle(times_ns)) else sum(times_ns) / len(times_ns)
 
 
 def _middle(times_ns: Sequence[int]) -> float:

@@ -1,12 +1,11 @@
 """What a host's processors are worth: times of a fixed piece of work, and what follows from them.
 
 Invariant: raw times are kept as they were taken (remote/host/bursts.py); every figure here is a
-ratio of medians of times of one processor, so that neither the piece's size nor the interpreter
-counts.
+ratio of times of one processor, so that neither the piece's size nor the interpreter counts.
 
-Medians tell how fast a processor works while it works. What others take of it by turns (time that
-a hypervisor steals, a quota that runs out) stops it for whole milliseconds instead, and stands in
-the steal and throttling of each window.
+A median tells how fast a processor works while it works: what two threads of a core take from each
+other shows in it. What others take by turns (another program, time that a hypervisor steals)
+stops a processor for whole milliseconds, and shows in a mean alone.
 """
 
 from __future__ import annotations
@@ -98,17 +97,17 @@ class Processors:
     def worth(self) -> float | None:
         """How many processors' worth of work the engine's do at once; None where not told.
 
-        Each does time alone / time together of what it does alone, medians of both: the mean of
-        that over those that were timed both ways, times the number that worked together.
+        Each does median time alone / mean time together of what it does alone, for a mean counts
+        all that kept it from its work: the mean of that over those that were timed both ways, times
+        the number that worked together.
         """
-        alone = {burst.cpu: burst.times_ns for burst in self.alone}
-        ratios = [
-            _ratio(alone.get(burst.cpu, ()), burst.times_ns)
+        alone = {burst.cpu: burst.times_ns for burst in self.alone if _is_told(burst.times_ns)}
+        shares = [
+            statistics.median(alone[burst.cpu]) / statistics.fmean(burst.times_ns)
             for burst in self.together
-            if burst.cpu in alone
+            if burst.cpu in alone and _is_told(burst.times_ns)
         ]
-        known = [ratio for ratio in ratios if ratio is not None]
-        return statistics.fmean(known) * len(self.together) if known else None
+        return statistics.fmean(shares) * len(self.together) if shares else None
 
     @property
     def alone_ns(self) -> tuple[float, ...]:
@@ -133,6 +132,10 @@ class Processors:
 
 
 def _ratio(above_ns: Sequence[int], below_ns: Sequence[int]) -> float | None:
-    if min(len(above_ns), len(below_ns)) < FEWEST or min(*above_ns, *below_ns) <= 0:
+    if not _is_told(above_ns) or not _is_told(below_ns):
         return None
     return statistics.median(above_ns) / statistics.median(below_ns)
+
+
+def _is_told(times_ns: Sequence[int]) -> bool:
+    return len(times_ns) >= FEWEST and min(times_ns) > 0

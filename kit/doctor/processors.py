@@ -76,9 +76,9 @@ def judge(found: Processors) -> Verdict:
     if not shared:
         cause = (
             f"the engine's {at_once} processors share cores or power, among themselves or with "
-            "neighbours: throughput follows what they do"
+            "neighbours, or others take turns on them: throughput follows what those do"
         )
-        remedy = "claim no small spread between boots from this host, or rent whole cores"
+        remedy = "end what else runs (top), or rent whole cores; claim no small spread from here"
         return Verdict(CHECK, WARN, told, cause, remedy)
     slowest = shared[0]
     found_text = f"{told}; {_named(shared)} slow each other {slowest.slowdown:.1f} times"

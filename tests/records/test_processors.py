@@ -22,10 +22,16 @@ def processors(together: dict[int, tuple[int, ...]], pairs: tuple[Pair, ...] = (
 
 
 def test_each_does_time_alone_over_time_together_of_its_work() -> None:
-    # one keeps its pace, one takes twice as long; an interrupted piece moves no median
-    found = processors({0: (100, 100, 9_000), 1: (200, 200, 200)})
+    # one keeps its pace, one takes twice as long
+    found = processors({0: (100, 100, 100), 1: (200, 200, 200)})
     assert found.worth == pytest.approx(1.5)
     assert found.alone_ns == (100, 100)
+
+
+def test_what_others_take_by_turns_counts() -> None:
+    # two programs by turns on one processor: pieces as fast as ever, but for the one that waited
+    found = processors({0: (100, 100, 100, 500)})
+    assert found.worth == pytest.approx(0.5)
 
 
 def test_worth_of_more_than_were_timed_alone() -> None:
