@@ -15,6 +15,7 @@ from analysis.figures.decisions import decisions_figure
 from analysis.figures.figure import Figure
 from analysis.figures.gaps import gaps_figure
 from analysis.figures.goodput import goodput_figure
+from analysis.figures.steps import steps_figure
 from analysis.figures.timeline import timeline_figure
 from analysis.figures.variance import variance_figure
 from analysis.metrics import run_metrics
@@ -34,6 +35,7 @@ def study_figures(runs: Sequence[Run]) -> list[Figure]:
         decisions_figure(ordered),
         boots_figure(metrics),
         variance_figure(ordered, metrics),
+        steps_figure(ordered),
         gaps_figure(ordered),
         goodput_figure(metrics),
         calibration_figure(ordered),

@@ -34,7 +34,7 @@ TEXTS = (
 )
 # In the order of analysis.figures.study_figures, the same for every study.
 _STUDY_FIGURES = (
-    "decisions", "boots", "variance", "step-gaps", "goodput", "calibration", "timeline",
+    "decisions", "boots", "variance", "steps", "step-gaps", "goodput", "calibration", "timeline",
 )  # fmt: skip
 _VERDICTS_FIGURE = "verdicts"
 _FORMS = ("pdf", "csv")

@@ -31,7 +31,16 @@ from analysis.table import as_csv, number
 from records import schema
 from records.errors import FormatError, ToolMissingError
 
-NAMES = ["decisions", "boots", "variance", "step-gaps", "goodput", "calibration", "timeline"]
+NAMES = [
+    "decisions",
+    "boots",
+    "variance",
+    "steps",
+    "step-gaps",
+    "goodput",
+    "calibration",
+    "timeline",
+]
 TRACE = {"uuid": "GPU-1", "sm_clock_mhz": [1980, -1, 1755]}
 
 
@@ -340,7 +349,7 @@ def test_records_without_a_usable_window_say_so(tmp_path: Path) -> None:
     }
     assert list(found) == NAMES
     absent = {name for name, figure in found.items() if figure.absent}
-    assert absent == {"boots", "variance", "step-gaps", "goodput"}
+    assert absent == {"boots", "variance", "steps", "step-gaps", "goodput"}
     for name in absent:
         assert b"usable" in render(found[name], "svg")
 

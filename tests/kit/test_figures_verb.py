@@ -17,7 +17,16 @@ from kit.main import main
 from records import schema
 from records.run_directory import RunDirectory
 
-NAMES = {"decisions", "boots", "variance", "step-gaps", "goodput", "calibration", "timeline"}
+NAMES = {
+    "decisions",
+    "boots",
+    "variance",
+    "steps",
+    "step-gaps",
+    "goodput",
+    "calibration",
+    "timeline",
+}
 
 
 def test_every_figure_in_every_form_with_its_data(
