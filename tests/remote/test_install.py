@@ -336,9 +336,7 @@ def test_a_carried_cache_is_put_in_its_place_for_a_new_run_alone(
 ) -> None:
     home, root = tmp_path / "cache", tmp_path / "root"
     listing = filled_cache(project, tmp_path / "filled", home)
-    built = build(
-        project.home, [project.plan], host_with(), 1000, tmp_path / "carry", silent, home
-    )
+    built = build(project.home, [project.plan], host_with(), 1000, tmp_path / "carry", silent, home)
     assert [c.path for c in built.manifest.below("cache")] == [
         "cache/cache.json",
         "cache/cache-000",
