@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Sequence
 
 from analysis.claiming.leading import lead, output_lead, output_spread
+from analysis.claiming.needed import boots_to_tell
 from analysis.claiming.quantities import Measure, throughput
 from analysis.claiming.reading import Reading
 from analysis.metrics import WindowMetrics
@@ -112,12 +113,27 @@ def peer_over_server_ms(quantity: str, arm: str, window: str, peer: str, reading
 
     What the engine did differently between the two windows is in both clocks, so not in it.
     """
+    return statistics.median(_peer_over_server(quantity, arm, window, peer, reading))
+
+
+def boots_to_tell_peer(quantity: str, arm: str, window: str, peer: str, reading: Reading) -> int:
+    """Boots that tell the mean of `peer_over_server_ms` from nothing, with a chance of 80 %.
+
+    By the mean and the spread of the boots at hand; t test at 5 %.
+    """
+    return boots_to_tell(_peer_over_server(quantity, arm, window, peer, reading))
+
+
+def _peer_over_server(
+    quantity: str, arm: str, window: str, peer: str, reading: Reading
+) -> list[float]:
+    """The plain client's excess over the server's clock minus the kit's, by boot, ms."""
     ours = _over_server(quantity, arm, window, reading)
     theirs = _over_server(quantity, arm, peer, reading)
     found = [theirs[boot] - ours[boot] for boot in theirs if boot in ours]
     if not found:
         raise ClaimError(f"arm {arm}: no boot has both window {window} and window {peer}")
-    return statistics.median(found)
+    return found
 
 
 def _over_server(

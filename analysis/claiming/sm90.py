@@ -187,6 +187,14 @@ def _clients(prefix: str, study: str) -> Iterator[Claim]:
                 "ms",
                 2,
             )
+            yield Claim(
+                f"{prefix}.plain-client.{arm}.{quantity}.boots-to-tell",
+                f"boots that tell the mean of that difference from nothing, {name}, {where}",
+                study,
+                partial(g.boots_to_tell_peer, quantity, arm, _AT, f"{_AT}-plain"),
+                "",
+                0,
+            )
 
 
 def _repeats(prefix: str, study: str) -> Iterator[Claim]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
 from analysis.claiming.claim import evaluate
+from analysis.claiming.needed import boots_to_tell
 from analysis.claiming.reading import Reading, read_study_run
 from analysis.claims import claims_of
 from kit.main import main
@@ -43,3 +45,21 @@ def test_they_are_those_of_the_power_tables(capsys):
 def test_one_boot_tells_nothing_of_how_many_are_needed():
     with pytest.raises(ClaimError, match="one boot has no spread"):
         value(ONE, "draft.c64.throughput.boots-to-find-10")
+
+
+@pytest.mark.parametrize(("effect", "boots"), [(0.2, 199), (0.5, 34), (1.0, 10)])
+def test_boots_that_tell_a_mean_from_nothing(effect, boots):
+    """A paired t test at 5 %, two-sided, power 80 %: as G*Power 3.1 has it for these effects."""
+    half = math.sqrt(0.5)  # two values so far apart have a standard deviation of one
+    assert boots_to_tell([effect - half, effect + half]) == boots
+    assert boots_to_tell([-effect - half, -effect + half]) == boots
+
+
+def test_differences_that_never_vary_are_told_by_two_boots():
+    assert boots_to_tell([1.5, 1.5, 1.5]) == 2
+
+
+@pytest.mark.parametrize("differences", [[1.0], [0.0, 0.0], [-1.0, 1.0]])
+def test_differences_that_tell_no_number(differences):
+    with pytest.raises(ClaimError):
+        boots_to_tell(differences)
