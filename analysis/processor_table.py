@@ -70,12 +70,13 @@ def processor_table(runs: Sequence[Run]) -> tuple[Table, ...]:
 
 def in_words(found: Processors) -> str:
     """Worth and pairs, in a line."""
-    worth = number(found.worth, 1)
-    shared = len(found.shared_pairs)
-    return (
-        f"{len(found.together)} of the engine's do the work of {worth} at once; "
-        f"{shared} of {len(found.told_pairs)} pairs with the client's slow each other down"
+    at_once = (
+        f"{len(found.together)} of the engine's do the work of {number(found.worth, 1)} at once"
     )
+    told, shared = len(found.told_pairs), len(found.shared_pairs)
+    if not told:
+        return at_once
+    return f"{at_once}; {shared} of {told} pairs with the client's slow each other down"
 
 
 def _rows(run: Run) -> Iterator[tuple[str, ...]]:
