@@ -221,8 +221,7 @@ def _write(path: Path, want: CachedFile, file: BinaryIO) -> None:
 def pack_records(root: Path, out: Path, part_bytes: int, say: Say) -> Sequence[Path]:
     """Every run directory below `root` as a gzip stream of a tar, cut into parts.
 
-    In order of name, so that what an ended run adds stays the same while a later one grows. The
-    records verify themselves where they arrive (kit fetch-records --from).
+    The records verify themselves where they arrive (kit fetch-records --from).
     """
     runs = [run.path for run in runs_in(root / RUNS)]
     out.mkdir(parents=True, exist_ok=True)
