@@ -116,11 +116,13 @@ def test_the_same_command_again_keeps_everything_and_the_run(
     assert start_install(carry, root, python=python).returncode == 0
     first = job_in(root)
     stamp = (root / "site" / "alpha" / "__init__.py").stat().st_ctime_ns
+    harness = (root / bundle.HARNESS).stat().st_ino
     again = start_install(carry, root, "--json", python=python)
     assert json.loads(again.stdout)["run_id"] == first.run_id
     assert "installed already" in again.stderr
     assert job_in(root) == first
     assert (root / "site" / "alpha" / "__init__.py").stat().st_ctime_ns == stamp
+    assert (root / bundle.HARNESS).stat().st_ino == harness  # it may be running
     assert start_install(carry, root, "--new-run", python=python).returncode == 0
     second = job_in(root)
     assert second.run_id != first.run_id
