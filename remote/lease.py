@@ -19,15 +19,21 @@ _RESERVE_S = 15.0
 class Lease:
     """How long the host is there, and what boots take on it. `ends_unix_s` 0: not known.
 
-    `longest_s`: by arm, its longest boot so far, windows included. `slowness`: how many times as
-    long as estimated a boot that fills a cache took at most, at least 1.
+    `longest_s`: by arm, its longest boot so far, windows included. `first_s`, `first_by_plan_s`:
+    what the boots that filled caches took so far, all together, and what the plan gave them.
     """
 
     plan: Plan
     ends_unix_s: int
     binding_s: float
     longest_s: dict[str, float] = field(default_factory=dict)
-    slowness: float = 1.0
+    first_s: float = 0.0
+    first_by_plan_s: float = 0.0
+
+    @property
+    def slowness(self) -> float:
+        """How many times as long as the plan says boots that fill a cache take here; at least 1."""
+        return max(1.0, self.first_s / self.first_by_plan_s) if self.first_by_plan_s else 1.0
 
     def took(self, arm: str, seconds: float) -> None:
         """A planned boot of this arm took so long."""
@@ -35,7 +41,8 @@ class Lease:
 
     def took_first(self, arm: str, seconds: float) -> None:
         """The boot that fills the caches of this arm took so long."""
-        self.slowness = max(self.slowness, seconds / max(1, self.plan.first_boot_s(arm)))
+        self.first_s += seconds
+        self.first_by_plan_s += self.plan.first_boot_s(arm)
 
     def fits(self, block: int, now_unix_s: float, first: Sequence[str] = ()) -> bool:
         """Whether the block's boots end in time, after those that fill the caches of `first` arms.
