@@ -189,7 +189,8 @@ class Keeper:
 
         It may be back already; then it no longer knows that it started this container.
         """
-        for _ in range(int(_LEAVES_S / _TICK_S)):
+        deadline_s = time.monotonic() + _LEAVES_S
+        while time.monotonic() < deadline_s:
             try:
                 if not self.api.remembers_start(container):
                     return True
