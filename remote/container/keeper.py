@@ -30,7 +30,8 @@ from remote.host_lock import sole_run_of
 _LOOK_S = 2.0
 _TICK_S = 0.2
 _AWAY_S = 180.0
-_LEAVES_S = 5.0
+# dockerd gives all containers 15 s to end before it ends itself (its --shutdown-timeout).
+_LEAVES_S = 16.0
 _RESTARTS = 3
 
 
