@@ -15,12 +15,11 @@ from analysis.claiming.needed import boots_to_tell
 from analysis.claiming.quantities import Measure, throughput
 from analysis.claiming.reading import Reading
 from analysis.metrics import WindowMetrics
-from analysis.statistics.equivalence import tost_ratio
+from analysis.statistics.blocking import blocked_ratio
 from records.errors import ClaimError
 
-# A 95 % interval is what TOST at 2.5 % a side is decided by; no margin is claimed here.
-_ALPHA = 0.025
-_MARGIN = 0.5
+# Log ratios that differ by less are the same but for rounding.
+_NO_ERROR = 1e-12
 
 
 def ratio_bound(
@@ -32,9 +31,12 @@ def ratio_bound(
     window: str,
     reading: Reading,
 ) -> float:
-    """One end, "low" or "high", of the 95 % interval of a ratio of arms (Welch, on logarithms)."""
+    """One end, "low" or "high", of the 95 % interval of a ratio of arms, from pairs in blocks.
+
+    Of geometric means, by the paired t interval of log ratios (`analysis.statistics.blocking`).
+    """
     one, two = reading.compare(first, second, factor, window)
-    return _bound(end, list(map(measure, one)), list(map(measure, two)))
+    return _bound(end, measure, one, two)
 
 
 def uncontrolled_ratio(
@@ -64,8 +66,7 @@ def uncontrolled_bound(
 ) -> float:
     """One end of the 95 % interval of `uncontrolled_ratio`."""
     found = reading.rank((first, second), window)
-    one, two = (list(map(measure, found[arm])) for arm in (first, second))
-    return _bound(end, one, two)
+    return _bound(end, measure, found[first], found[second])
 
 
 def spread_ratio(measure: Measure, first: str, second: str, window: str, reading: Reading) -> float:
@@ -153,10 +154,19 @@ def _over(measure: Measure, one: Sequence[WindowMetrics], two: Sequence[WindowMe
     return statistics.fmean(map(measure, one)) / statistics.fmean(map(measure, two))
 
 
-def _bound(end: str, one: list[float], two: list[float]) -> float:
-    if min(len(one), len(two)) < 2:
-        raise ClaimError("one boot an arm gives no interval")
-    found = tost_ratio(one, two, _MARGIN, _ALPHA)
+def _bound(
+    end: str, measure: Measure, one: Sequence[WindowMetrics], two: Sequence[WindowMetrics]
+) -> float:
+    firsts, seconds = (
+        {(window.run_id, window.block): measure(window) for window in arm} for arm in (one, two)
+    )
+    blocks = [block for block in firsts if block in seconds]
+    if len(blocks) < 2:
+        raise ClaimError("one block gives no interval")
+    ratios = [firsts[block] / seconds[block] for block in blocks]
+    if max(ratios) <= min(ratios) * (1 + _NO_ERROR):
+        return ratios[0]
+    found = blocked_ratio([firsts[b] for b in blocks], [seconds[b] for b in blocks])
     return found.low if end == "low" else found.high
 
 

@@ -6,11 +6,14 @@ records, nothing else.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from analysis.claiming import common_blocks
 from analysis.claiming.claim import evaluate
@@ -350,3 +353,31 @@ def slowed(window: WindowMetrics) -> WindowMetrics:
     """The window with its slowest twentieth of step gaps at twice the fastest."""
     latency = tuple(replace(s, p95=2 * s.p5) if s.id == "step-gap" else s for s in window.latency)
     return replace(window, latency=latency)
+
+
+def test_an_interval_of_a_ratio_is_of_pairs_in_blocks(read):
+    """Against scipy's own paired t interval of the logarithms."""
+    claims = {c.id: c for c in sm90_claims("s", "s", "sm90-confounds")}
+
+    def faster(window: WindowMetrics) -> WindowMetrics:
+        share = {14: 1.0, 17: 1.1, 22: 1.3}.get(window.block, 1.0)
+        if window.arm != "flashinfer":
+            return window
+        return replace(window, output_tokens_per_s=window.output_tokens_per_s * share)
+
+    spread = replace(read, metrics=tuple(map(faster, read.metrics)))
+    rates = {
+        arm: [
+            m.output_tokens_per_s
+            for m in sorted(spread.metrics, key=lambda m: m.block)
+            if (m.arm, m.window) == (arm, "c64") and m.block in (14, 17, 22)
+        ]
+        for arm in ("flashinfer", "fa2-piecewise")
+    }
+    logs = np.log(rates["flashinfer"]) - np.log(rates["fa2-piecewise"])
+    interval = stats.ttest_1samp(logs, 0).confidence_interval(0.95)
+    found = [
+        evaluate(claims[f"s.kv.kernel-{end}"], Reading("s", (spread,))).value
+        for end in ("low", "high")
+    ]
+    assert found == pytest.approx([math.exp(interval.low), math.exp(interval.high)])
