@@ -33,10 +33,10 @@ def test_every_plan_can_be_rehearsed(path: Path) -> None:
 
 
 def test_what_is_less_than_in_the_plan_is_said() -> None:
-    plan = load_plan(next(path for path in PLANS if path.stem == "sm90-shape8b"))
+    plan = load_plan(next(path for path in PLANS if path.stem == "l4-confounds"))
     assert shortened(plan, rehearsal(plan)) == (
-        "rehearsal, synthetic, measures nothing: 130 requests a boot where the plan sends 260, "
-        "at most 24 tokens a request where it asks for up to 128"
+        "rehearsal, synthetic, measures nothing: 130 requests a boot where the plan sends 268, "
+        "at most 24 tokens a request where it asks for up to 256"
     )
     as_many = load_plan(next(path for path in PLANS if path.stem == "sm90-confounds"))
     assert shortened(as_many, rehearsal(as_many)) == (
