@@ -4,8 +4,9 @@ Invariant: an event type or key that is not here is an error, in writing and in 
 
 History
   1 (2026-11-30): first version. Added since, left out at its default: prompts.digest,
-    run.started.blocks, run.ended.left_out, plan.estimates.setup_s, arm.blocks, arm.first_boot_s,
-    window.client, host.observed facts.gpus.compute_capability and facts.processors.
+    run.started.blocks, run.resumed.cache_gone, run.ended.left_out, plan.estimates.setup_s,
+    arm.blocks, arm.first_boot_s, window.client, host.observed facts.gpus.compute_capability and
+    facts.processors.
 
 Types of event added since: scheduler.observed, run.closed.
 
@@ -65,12 +66,17 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunResumed:
-    """The harness came back to an unfinished run. `interrupted`: the boot that was under way."""
+    """The harness came back to an unfinished run. `interrupted`: the boot that was under way.
+
+    `cache_gone`: the warm cache that the run had begun to use was not there any more, be it filled
+    or carried; left out where it was.
+    """
 
     TYPE: ClassVar[str] = "run.resumed"
     harness_digest: Digest
     interrupted: str
     clock: Clock
+    cache_gone: bool = field(default=False, metadata={"since": 2})
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,16 @@ _RESERVE_S = 15.0
 class Lease:
     """How long the host is there, and what boots take on it. `ends_unix_s` 0: not known.
 
-    `longest_s`: by arm, its longest boot so far, windows included. `first_s`, `first_by_plan_s`:
-    what the boots that filled caches took so far, all together, and what the plan gave them.
+    `longest_s`: by arm, its longest boot so far, windows included. `whole_s`: the longest that came
+    to its end, of any arm. `first_s`, `first_by_plan_s`: what the boots that filled caches took so
+    far, all together, and what the plan gave them.
     """
 
     plan: Plan
     ends_unix_s: int
     binding_s: float
     longest_s: dict[str, float] = field(default_factory=dict)
+    whole_s: float = 0.0
     first_s: float = 0.0
     first_by_plan_s: float = 0.0
 
@@ -35,26 +37,28 @@ class Lease:
         """How many times as long as the plan says boots that fill a cache take here; at least 1."""
         return max(1.0, self.first_s / self.first_by_plan_s) if self.first_by_plan_s else 1.0
 
-    def took(self, arm: str, seconds: float) -> None:
-        """A planned boot of this arm took so long."""
+    def took(self, arm: str, seconds: float, outcome: str = "completed") -> None:
+        """A planned boot of this arm took so long; one that failed tells nothing of other arms."""
         self.longest_s[arm] = max(seconds, self.longest_s.get(arm, 0.0))
+        if outcome == "completed":
+            self.whole_s = max(seconds, self.whole_s)
 
     def took_first(self, arm: str, seconds: float) -> None:
-        """The boot that fills the caches of this arm took so long."""
+        """The boot that filled the caches of this arm took so long."""
         self.first_s += seconds
         self.first_by_plan_s += self.plan.first_boot_s(arm)
 
     def fits(self, block: int, now_unix_s: float, first: Sequence[str] = ()) -> bool:
         """Whether the block's boots end in time, after those that fill the caches of `first` arms.
 
-        A boot takes what the longest of its arm took, else the longest of any, else what the plan
-        estimates; one that fills a cache what the plan estimates, times the host's slowness.
+        A boot takes what the longest of its arm took, else the longest whole one of any, else what
+        the plan estimates; one that fills a cache what the plan estimates, times the slowness.
         """
         if not self.ends_unix_s:
             return True
         estimates = self.plan.estimates
         by_plan = estimates.boot_s + estimates.window_s * len(self.plan.windows)
-        unknown_s = max(self.longest_s.values(), default=by_plan)
+        unknown_s = self.whole_s or by_plan
         boots_s = sum(self.longest_s.get(arm.id, unknown_s) for arm in self.plan.arms_in(block))
         first_s = sum(map(self.plan.first_boot_s, first)) * self.slowness
         return now_unix_s + first_s + boots_s + self.binding_s + _RESERVE_S <= self.ends_unix_s

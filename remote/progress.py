@@ -17,6 +17,7 @@ from records.schema import (
     Envelope,
     RunClosed,
     RunEnded,
+    RunResumed,
     RunStarted,
 )
 
@@ -25,12 +26,15 @@ from records.schema import (
 class Progress:
     """Where a run stands. `open_boot`: begun and not ended; `primed`: arms with filled caches.
 
+    `cache_gone`: the warm cache was once found gone, and what was carried with it.
+
     `compiled`: by arm, the state of the compile cache that its priming boot logged.
     """
 
     started: RunStarted | None = None
     ended: bool = False
     closed: bool = False
+    cache_gone: bool = False
     open_boot: str = ""
     outcomes: dict[str, str] = field(default_factory=dict)
     attempts: dict[str, int] = field(default_factory=dict)
@@ -65,6 +69,10 @@ class Progress:
                 self.compiled[begun.arm] = state["state"] if isinstance(state, dict) else ""
         elif isinstance(event, BootEnded):
             self._end(event)
+        elif isinstance(event, RunResumed) and event.cache_gone:
+            self.cache_gone = True
+            self.primed.clear()
+            self.compiled.clear()
         elif isinstance(event, RunEnded):
             self.ended = True
         elif isinstance(event, RunClosed):

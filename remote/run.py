@@ -12,6 +12,7 @@ import pwd
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,7 +32,7 @@ from records.journal import Journal
 from records.plan import PlannedBoot
 from records.run_directory import RunDirectory
 from records.seal import write_seal
-from remote import compile_cache, leftover, spot_notice
+from remote import leftover, spot_notice
 from remote.allocation import observe as observe_allocation
 from remote.binding import bind_engine, bind_models
 from remote.boot import BootIdentity, run_boot
@@ -41,6 +42,7 @@ from remote.container.attestation import ask, reason_from_outside
 from remote.context import Context
 from remote.engine.adapter import Adapter
 from remote.engine.adapters import ADAPTERS
+from remote.filling import arms_to_fill
 from remote.host.facts import probe
 from remote.host.processors import time_where_allowed
 from remote.host_lock import sole_run_of
@@ -86,6 +88,8 @@ def carry_out(job: Job, interruption: Interruption, harness: Path) -> Progress:
             job, journal, _adapter(job), interruption, harness_digest, _private_names(job)
         )
         _begin(context, progress)
+        if progress.cache_gone:  # what was carried here is not what boots find from then on
+            context = replace(context, job=replace(job, cache=None))
         if not progress.ended:
             _measure(context, progress)
         state = journal.state
@@ -137,7 +141,13 @@ def _begin(context: Context, progress: Progress) -> None:
             remedy="start a new run for other blocks",
         )
     killed = leftover.end(context.scratch)
-    context.record(schema.RunResumed(context.harness, progress.open_boot, context.clock()))
+    used = progress.primed or (job.cache and (progress.attempts or progress.priming_attempts))
+    gone = bool(used) and not (context.scratch / WARM).is_dir()
+    if gone:
+        context.say("the warm cache of this run is not on this host: it is filled again")
+    resumed = schema.RunResumed(context.harness, progress.open_boot, context.clock(), gone)
+    context.record(resumed)
+    progress.see(resumed)
     if progress.open_boot:
         cause = f"the harness died in this boot; {killed} processes it left were ended on resume"
         ended = schema.BootEnded(progress.open_boot, "interrupted", cause, "", {}, {})
@@ -184,12 +194,7 @@ def _boots(
     for boot in remaining:
         if boot.block != block:
             block = boot.block
-            arms = {one.arm for one in remaining if one.block == block}
-            unprimed = _unprimed(context, progress, arms)
-            left_out = lease.left_out(boot, progress.attempts, remaining, unprimed)
-            if unprimed and not left_out:
-                _prime_all(context, progress, arms, lease)
-                left_out = lease.left_out(boot, progress.attempts, remaining)
+            left_out = _fill_while_it_fits(context, progress, lease, boot, remaining)
             if left_out:
                 listed = ", ".join(map(str, left_out))
                 context.say(f"the host goes back too soon for blocks {listed}: left out")
@@ -197,65 +202,52 @@ def _boots(
         boot_id, attempt = progress.next_attempt(boot)
         began_s = time.monotonic()
         outcome = run_boot(context, BootIdentity(boot_id, boot.id, attempt, boot.arm))
-        lease.took(boot.arm, time.monotonic() - began_s)
+        lease.took(boot.arm, time.monotonic() - began_s, outcome)
         progress.outcomes[boot.id] = outcome
     return ()
 
 
+def _fill_while_it_fits(
+    context: Context,
+    progress: Progress,
+    lease: Lease,
+    boot: PlannedBoot,
+    remaining: Sequence[PlannedBoot],
+) -> tuple[int, ...]:
+    """Fill the caches of the block that this boot begins; the blocks to leave out instead, if any.
+
+    Asked before every boot that fills one: the last may have taken longer than was reckoned with,
+    or have told that a carried cache does not serve, and that there are more to fill.
+    """
+    needed = {one.arm for one in remaining if one.block == boot.block}
+    while True:
+        unfilled = arms_to_fill(context.plan, context.job.cache, progress, needed)
+        left_out = lease.left_out(boot, progress.attempts, remaining, unfilled)
+        if left_out or not unfilled:
+            return left_out
+        began_s = time.monotonic()
+        if _prime(context, progress, unfilled[0]) == "completed":
+            lease.took_first(unfilled[0], time.monotonic() - began_s)
+        needed.discard(unfilled[0])
+
+
 def _require_cache(context: Context, progress: Progress) -> None:
-    """Hold a carried cache against its listing before the first boot; forget one that is gone."""
-    if progress.primed and not (context.scratch / WARM).is_dir():
-        context.say("the warm cache of this run is not on this host: it is filled again")
-        progress.primed.clear()
+    """Hold a carried cache against its listing before the first boot."""
     carried = context.job.cache
     if carried is not None and not progress.attempts and not progress.priming_attempts:
         context.say("holding the carried cache against its listing")
         require_placed(context.scratch, carried.digest)
 
 
-def _unprimed(context: Context, progress: Progress, needed: set[str]) -> list[str]:
-    """The arms among these whose caches are still to be filled, as far as it is known now.
-
-    A carried cache need not be filled again by an arm that filled it; but one of these arms boots
-    all the same, and where it compiled anew, which its log says, the cache does not fit this host.
-    """
-    wanting = [
-        arm
-        for arm in context.plan.arms
-        if arm.cache == "warm" and arm.id in needed and arm.id not in progress.primed
-    ]
-    covered = [arm for arm in wanting if compile_cache.covers(context.job.cache, arm)]
-    spared = covered if covered and _carried_cache_serves(context) else covered[1:]
-    return [arm.id for arm in wanting if arm not in spared]
-
-
-def _prime_all(context: Context, progress: Progress, needed: set[str], lease: Lease) -> None:
-    """Fill the warm caches, by a boot of each arm that is needed."""
-    tried: set[str] = set()
-    while arms := _unprimed(context, progress, needed - tried):
-        tried.add(arms[0])
-        began_s = time.monotonic()
-        _prime(context, progress, arms[0])
-        lease.took_first(arms[0], time.monotonic() - began_s)
-
-
-def _carried_cache_serves(context: Context) -> bool:
-    """Whether an arm that filled the carried cache has booted here without compiling anew."""
-    seen = Progress.of(RunDirectory(context.records).read())
-    served = [
-        seen.compiled.get(arm.id, "miss")
-        for arm in context.plan.arms
-        if arm.id in seen.primed and compile_cache.covers(context.job.cache, arm)
-    ]
-    return bool(served) and not {"miss", "mixed"} & set(served)
-
-
-def _prime(context: Context, progress: Progress, arm: str) -> None:
+def _prime(context: Context, progress: Progress, arm: str) -> str:
     """Fill the warm caches by an unmeasured boot of an arm; measured boots then start alike."""
     number = progress.priming_attempts.get(arm, 0) + 1
     name = f"prime-{arm}" if number == 1 else f"prime-{arm}.{number}"
-    if run_boot(context, BootIdentity(name, "", number, arm)) == "completed":
-        progress.primed.add(arm)
+    outcome = run_boot(context, BootIdentity(name, "", number, arm))
+    seen = Progress.of(RunDirectory(context.records).read())
+    progress.primed, progress.compiled = seen.primed, seen.compiled
+    progress.priming_attempts = seen.priming_attempts
+    return outcome
 
 
 def _require_prompts(context: Context) -> None:

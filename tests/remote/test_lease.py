@@ -77,3 +77,9 @@ def test_the_block_and_all_after_it_are_left_out_before_its_first_boot(plan):
     assert lease.left_out(second[1], {}, second[1:]) == ()
     attempted = {second[0].id: 1}
     assert lease.left_out(second[0], attempted, second) == ()
+
+
+def test_a_boot_that_failed_at_once_does_not_make_the_others_short(plan):
+    lease = Lease(plan, 1000, binding_s=5)
+    lease.took(plan.arms[0].id, 1, "failed")
+    assert fits_until(lease, 1 + 10)
