@@ -33,6 +33,7 @@ from analysis.server_clock import window_clocks
 from analysis.server_clock_table import server_clock_table
 from analysis.table import Table
 from analysis.texts import different_texts, texts_table
+from analysis.thread_table import thread_table
 from records.plan import boot_order
 from records.schema import RunClosed
 
@@ -63,6 +64,7 @@ def study_tables(runs: Sequence[Run], notes: tuple[str, ...] = ()) -> list[Table
         calibration_table(ordered),
         *pace_table(ordered),
         *processor_table(ordered),
+        *thread_table(ordered),
         void_table(ordered),
         definitions_table(ordered),
         server_clock_table(clocks),

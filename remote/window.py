@@ -19,6 +19,7 @@ from remote.attachment import keep_compressed
 from remote.client.plain import measure_plain
 from remote.client.window import Target, WindowResult, measure
 from remote.context import Context
+from remote.engine.busiest import busiest, read_threads
 from remote.engine.log import jit_lines
 from remote.engine.metrics import Counters, delta
 from remote.engine.process import EngineProcess
@@ -81,10 +82,13 @@ def measure_window(context: Context, booted: Booted, window: Window, healthy_ns:
     before = _settled(context, listen)
     context.record(schema.WindowStarted(booted.id, window.id, time.monotonic_ns() - healthy_ns))
     tally = _Tally(context, booted.id, window)
+    members = [process.pid for process in booted.engine.members()]
+    threads = read_threads(members)
     host = HostSampler(context.job.engine_cpus)
     with watch_gpu(context.scratch, booted.engine) as gpu:
         result = _measured(context, booted, window, tally)
     host_did = host.stop()
+    thread = busiest(threads, read_threads(members))
     lines = jit_lines(tail.read().text)
     metrics = {"before": before.page}
     counters = UNREAD
@@ -115,7 +119,11 @@ def measure_window(context: Context, booted: Booted, window: Window, healthy_ns:
             metrics={name: keep_compressed(context, name, page) for name, page in names.items()},
             jit_lines=tuple(context.redact(line.kernel) for line in lines),
             steal_ppm=evidence.steal_ppm,
-            facts={"gpu": to_object(gpu.facts()), "host": to_object(host_did)},
+            facts={
+                "gpu": to_object(gpu.facts()),
+                "host": to_object(host_did),
+                "busiest_thread": context.redact_value(to_object(thread)) if thread else None,
+            },
             void=void_reasons(context.plan.bounds, evidence),
         )
     )

@@ -18,6 +18,7 @@ from analysis import (
     server_clock_table,
     study_tables,
     texts,
+    thread_table,
 )
 from analysis.claiming.claim import where_defined
 from analysis.report.model import Cell, Heading, TableView
@@ -35,6 +36,7 @@ _FUNCTIONS: dict[str, Callable[..., object]] = {
     "calibration": conduct_tables.calibration_table,
     "pace": conduct_tables.pace_table,
     "processors": processor_table.processor_table,
+    "busiest-thread": thread_table.thread_table,
     "void": conduct_tables.void_table,
     "definitions": measure_tables.definitions_table,
     "server-clock": server_clock_table.server_clock_table,
