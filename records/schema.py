@@ -272,6 +272,10 @@ class WindowEnded:
     """A window ended. `void`: why it must not be used, one reason each; empty when it may be.
 
     `metrics` names the compressed /metrics pages before and after; `facts` what the samplers saw.
+    `busiest_thread`, among them, is the engine's thread with most time on a processor, `on_cpu_ns`,
+    with its time on a run queue, `waiting_ns`, how often it was given a processor, `timeslices`,
+    and on which it ran last before and after, `processors`; null where the kernel does not tell,
+    left out in runs from before it was read.
     """
 
     TYPE: ClassVar[str] = "window.ended"
