@@ -56,6 +56,8 @@ class Counted:
     whole_ns: int = 0
     first_ns: int = 0
     pages: dict[str, Path] = field(default_factory=dict)
+    # What a fixed piece of work took before and after the window.
+    pace_ns: tuple[int, ...] = ()
 
     @property
     def throughput(self) -> float:
@@ -94,6 +96,8 @@ class RunCount:
 
     `void`: arm -> void windows of completed boots. `calibrated_ns`: concurrency -> worst p99 error.
     `worths`, `beside_client`: of the processors, once for each time that they were timed.
+    `warmed`, `decided`: of completed boots, with their arm: kernels compiled by round of warm-up,
+    and what the engine told.
     """
 
     windows: list[Counted] = field(default_factory=list)
@@ -102,6 +106,8 @@ class RunCount:
     calibrated_ns: dict[int, int] = field(default_factory=dict)
     worths: list[float] = field(default_factory=list)
     beside_client: list[float] = field(default_factory=list)
+    warmed: dict[str, tuple[str, list[int]]] = field(default_factory=dict)
+    decided: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -142,6 +148,10 @@ def count_run(events: Path) -> RunCount:
                 found.calibrated_ns[value["concurrency"]] = max(known, value["error_p99_ns"])
             elif kind == "boot.started" and value["planned"]:
                 attempts[value["boot"]] = (value["planned"], value["arm"])
+            elif kind == "boot.warmed" and value["boot"] in attempts:
+                found.warmed[value["boot"]] = (attempts[value["boot"]][1], value["jit_lines"])
+            elif kind == "engine.decided" and value["boot"] in attempts:
+                found.decided[value["boot"]] = (attempts[value["boot"]][1], value["facts"])
             elif kind == "window.requests" and value["boot"] in attempts:
                 key = (value["boot"], value["window"])
                 if key not in begun:
@@ -158,10 +168,14 @@ def count_run(events: Path) -> RunCount:
                 one.boot, one.planned = value["boot"], value["report"]["planned"]
                 one.block = blocks.get(attempts[value["boot"]][0], 0)
                 one.pages = {name.split(".")[-3]: events.parent / name for name in value["metrics"]}
+                one.pace_ns = _pace(value["facts"].get("host"))
                 open_windows.setdefault(value["boot"], []).append((one, bool(value["void"])))
             elif kind == "boot.ended" and value["boot"] in attempts:
                 planned, arm = attempts[value["boot"]]
                 found.outcomes[planned] = (arm, value["outcome"])
+                if value["outcome"] != "completed":
+                    found.warmed.pop(value["boot"], None)
+                    found.decided.pop(value["boot"], None)
                 for one, void in open_windows.pop(value["boot"], []):
                     if value["outcome"] == "completed" and void:
                         voids.append((planned, arm))
@@ -172,6 +186,9 @@ def count_run(events: Path) -> RunCount:
                 found.outcomes = {p: end for p, end in found.outcomes.items() if p not in cut}
                 found.windows = [w for w in found.windows if attempts[w.boot][0] not in cut]
                 voids = [(planned, arm) for planned, arm in voids if planned not in cut]
+                for of_boots in (found.warmed, found.decided):
+                    for boot in [b for b in of_boots if attempts[b][0] in cut]:
+                        of_boots.pop(boot)
     found.void = dict(Counter(arm for _, arm in voids))
     return found
 
@@ -182,6 +199,12 @@ def _cut_off(started: Any, outcomes: Mapping[str, tuple[str, str]]) -> set[str]:
     ends = ("completed", "failed")
     cut = {one.block for one in boots if outcomes.get(one.id, ("", ""))[1] not in ends}
     return {one.id for one in boots if one.block in cut}
+
+
+def _pace(host: Any) -> tuple[int, ...]:
+    """Facts are of any form."""
+    times = host.get("pace_ns") if isinstance(host, dict) else None
+    return tuple(ns for ns in times if type(ns) is int) if isinstance(times, list) else ()
 
 
 def _add(window: Counted, request: Mapping[str, Any]) -> None:
@@ -208,6 +231,7 @@ def _add(window: Counted, request: Mapping[str, Any]) -> None:
         for name, one in times.items():
             if not math.isnan(one):
                 window.per_request.setdefault(name, array("d")).append(one)
+        window.per_request.setdefault("ttft.sent", array("d")).append(chunks[0] / _NS_PER_MS)
 
 
 def _cycled(prompts: Mapping[str, Any]) -> int:

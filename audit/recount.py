@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from audit.counted import CLOCKS, Counted, RunCount
+from audit.recount_within import within_boots
 
 _NS_PER_S, _NS_PER_US = 1e9, 1e3
 # Of the plans for compute capability 9.0: what is compared where there are most tokens.
@@ -33,9 +34,9 @@ def value_of(claim_id: str, study: str, runs: Sequence[RunCount]) -> float | str
     words = claim_id.removeprefix(f"{study}.")
     if words == claim_id:  # of the plans for compute capability 9.0, by their common name
         words = words.removeprefix("sm90.").removeprefix("shape8b.")
-        counts = (_clocked, _taken_apart, _inverted)
+        counts = (_clocked, _taken_apart, _inverted, within_boots)
     else:
-        counts = (_conduct, _ranked, _measured, _clocked, _taken_apart, _inverted)
+        counts = (_conduct, _ranked, _measured, _clocked, _taken_apart, _inverted, within_boots)
     for count in counts:
         value = count(words, runs)
         if value is not None:

@@ -65,7 +65,7 @@ def test_a_named_claim_is_counted_too():
     counted = [count_run(DATA / RUN / "events.jsonl")]
     named = value_of("sm90.plain-client.draft.whole.over-server", "sm90-confounds", counted)
     assert named == value_of(OVER[0], "h", counted)
-    assert value_of("sm90.backend.draft", "sm90-confounds", counted) is None
+    assert value_of("sm90.backend.draft", "sm90-confounds", counted) == "FLASH_ATTN"
 
 
 @pytest.mark.parametrize("name", ["peer_over_server_ms", "over_server_ms"])
