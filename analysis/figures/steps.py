@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.figures.figure import Figure
-from analysis.figures.rows import Row, arms_of, grouped, rows_of
+from analysis.figures.rows import Row, arms_of, by_window, grouped, rows_of
 from analysis.figures.style import TALLEST, WIDE
 from analysis.plan_order import PlanOrder
 from analysis.reading import Boot, MeasuredWindow, Run
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # What a row can show at the width of a page.
 _MOST_STEPS = 400
 _ROW_IN, _BETWEEN_IN = 0.13, 0.34
+_PT_PER_IN = 72
 _FASTEST_PERCENT = 5
 # From the fastest to so many times as slow; beyond that it is as dark.
 _SLOWEST = 2.5
@@ -35,7 +36,7 @@ def steps_figure(runs: Sequence[Run]) -> Figure:
     """Step gaps of the window of one stream in their order, a row a boot, a panel an arm."""
     data = steps_data(runs)
     rows = rows_of(data)
-    height_in = 0.7 + _BETWEEN_IN * len(arms_of(rows)) + _ROW_IN * len(rows)
+    height_in = 0.7 + _BETWEEN_IN * len(_panels(rows)) + _ROW_IN * len(rows)
     return Figure(
         "steps",
         "Every step of one stream, by boot",
@@ -91,23 +92,34 @@ def _gaps(measured: MeasuredWindow) -> str:
     return " ".join(gaps[:_MOST_STEPS])
 
 
+def _panels(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Rows by what stands above them: the arm, and its window where there are several."""
+    windows = by_window(rows)
+    return {
+        f"{arm}, window {window}" if len(windows) > 1 else arm: grouped(some, "arm")[arm]
+        for arm in arms_of(rows)
+        for window, some in windows.items()
+        if arm in grouped(some, "arm")
+    }
+
+
 def draw_steps(canvas: Canvas, data: Table) -> None:
     """A panel an arm, a strip a boot."""
     rows = rows_of(data)
-    panels = grouped(rows, "arm")
-    arms = arms_of(rows)
-    heights = [len(panels[arm]) for arm in arms]
-    axes = canvas.subplots(len(arms), 1, squeeze=False, sharex=True, height_ratios=heights)
+    panels = _panels(rows)
+    heights = [len(boots) for boots in panels.values()]
+    axes = canvas.subplots(len(panels), 1, squeeze=False, sharex=True, height_ratios=heights)
+    row_pt = _PT_PER_IN * canvas.get_figheight() / len(rows)
     image = None
-    for axis, arm in zip(axes[:, 0], arms, strict=True):
+    for axis, (head, boots) in zip(axes[:, 0], panels.items(), strict=True):
         image = axis.imshow(
-            _against_fastest(panels[arm]),
+            _against_fastest(boots),
             aspect="auto", interpolation="nearest", cmap=_COLOURS, vmin=1, vmax=_SLOWEST,
         )  # fmt: skip
-        axis.set_title(f"{arm}, {len(panels[arm])} boot{'s' * (len(panels[arm]) > 1)}", loc="left")
+        axis.set_title(f"{head}, {len(boots)} boot{'s' * (len(boots) > 1)}", loc="left")
         axis.hlines(
-            np.arange(1, len(panels[arm])) - 0.5, -0.5, 1, color="white", linewidth=0.8,
-            transform=axis.get_yaxis_transform(),
+            np.arange(1, len(boots)) - 0.5, -0.5, 1, color="white",
+            linewidth=min(0.8, row_pt / 5), transform=axis.get_yaxis_transform(),
         )  # fmt: skip
         axis.set_yticks([])
         axis.grid(visible=False)

@@ -11,8 +11,8 @@ import pytest
 from matplotlib.figure import Figure as Canvas
 
 from analysis.figures.rows import rows_of
-from analysis.figures.steps import steps_figure
-from analysis.figures.style import RC
+from analysis.figures.steps import draw_steps, steps_figure
+from analysis.figures.style import RC, TALLEST, WIDE
 from analysis.reading import Run, read_run
 from records.run_directory import RunDirectory
 from tests.sealed_run import make_run, small_plan
@@ -55,6 +55,27 @@ def test_what_is_drawn_is_the_table(h200):
     one = rows[4]["step_gaps_ms"]
     assert shown[4, : len(one)] == pytest.approx(np.array(one) / fastest)
     assert np.isnan(shown[4, len(one) :]).all() or shown.shape[1] == len(one)
+
+
+def drawn(rows: list[tuple[str, ...]]) -> Canvas:
+    figure = steps_figure([])
+    with mpl.rc_context(RC):
+        canvas = Canvas(figsize=(WIDE, TALLEST), layout="constrained")
+        draw_steps(canvas, replace(figure.data, rows=tuple(rows)))
+    return canvas
+
+
+def test_a_thousand_boots_are_not_hidden_by_the_lines_between_them():
+    (panel, *_) = drawn([("c1", "one", "r", f"b{b}", "20.0 50.0") for b in range(1000)]).axes
+    (lines,) = panel.collections
+    row_pt = TALLEST * 72 / 1000
+    assert max(lines.get_linewidths()) < row_pt / 3
+
+
+def test_boots_of_two_windows_of_one_stream_are_counted_once_in_each():
+    rows = [(w, "one", "r", f"b{b}", "20.0 50.0") for w in ("c1", "long") for b in (1, 2)]
+    titles = [axis.get_title("left") for axis in drawn(rows).axes]
+    assert titles[:2] == ["one, window c1, 2 boots", "one, window long, 2 boots"]
 
 
 def test_without_a_window_of_one_stream_it_says_so(tmp_path):
