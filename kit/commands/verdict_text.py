@@ -23,8 +23,9 @@ def verdict_lines(title: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
     prefix = _common(verdicts)
     marks = _marks(verdicts)
     yield f"{title}{f'; every name begins with {prefix}' if prefix else ''}\n"
-    rows = [_HEAD, *[_row(verdict, prefix, marks) for verdict in verdicts]]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEAD))]
+    head = tuple(_level(verdicts) if word == "interval" else word for word in _HEAD)
+    rows = [head, *[_row(verdict, prefix, marks) for verdict in verdicts]]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
     for number, row in enumerate(rows):
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield "  ".join(cells).rstrip()
@@ -37,6 +38,12 @@ def verdict_lines(title: str, verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield from _wrapped(f"{outcome}: {reason}")
         yield from _wrapped(", ".join(names), "  ")
     yield f"\n{counted(verdicts)}"
+
+
+def _level(verdicts: Sequence[Verdict]) -> str:
+    """The heading of the intervals, with their level where they share one."""
+    levels = {verdict.interval.confidence for verdict in verdicts if verdict.interval}
+    return f"{100 * levels.pop():g} % interval" if len(levels) == 1 else "interval"
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:

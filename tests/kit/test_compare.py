@@ -73,6 +73,13 @@ def test_with_another_run(data: Path, capsys: pytest.CaptureFixture[str]) -> Non
     )
 
 
+def test_intervals_are_shown_with_their_level(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", "run-1", "--with", "run-2", *RATE]) == 0
+    assert "90 % interval" in capsys.readouterr().out
+
+
 def test_a_directory_without_the_run_itself(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
