@@ -4,9 +4,10 @@ Invariant: arms are held to what they answered in the very windows that are spok
 not known (prompts of their own, tokens drawn at random) nothing is said.
 
 Set side by side is what one claim compares, and what one finding, or one paragraph elsewhere, cites
-of two arms in one window. A table that lists arms is no sentence about them. It is said where the
-same document cites how many prompts the two answered alike, or otherwise: of the two, or of each
-with the same third arm, in any study of the plan.
+of two arms in one window, be it of one study or of two studies of a plan. A table that lists arms
+is no sentence about them. It is said where the same document cites how many prompts the two
+answered alike, or otherwise: of the two, or of each with the same third arm, in any study of the
+plan.
 """
 
 from __future__ import annotations
@@ -29,11 +30,25 @@ _TABLE_BEGINS, _TABLE_ENDS = "\\begin{tabular", "\\end{tabular"
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Cell:
-    """One window of one study."""
+class Side:
+    """One arm of one study."""
 
+    arm: str
     study: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two arms in one window, of one study each; `one` is the arm that is first by name."""
+
     window: str
+    one: Side
+    two: Side
+
+    @property
+    def arms(self) -> tuple[str, str]:
+        """Their names."""
+        return (self.one.arm, self.two.arm)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +66,17 @@ def unsaid(view: PaperView) -> Iterator[Unsaid]:
     for document in view.documents:
         cited = _cited(view, document)
         joined = _joined(view.evaluation, [value for _, value in cited])
-        found: set[tuple[Cell, tuple[str, ...]]] = set()
+        found: set[tuple[str, str, tuple[str, str]]] = set()
         for passage in _passages(document, cited):
-            for cell, pair, at, value in _side_by_side(passage):
-                if (cell, pair) in found or _are_joined(view.evaluation, cell, pair, joined):
+            for pair, at, value in _side_by_side(view.evaluation, passage):
+                key = (view.evaluation.studies[pair.one.study].plan, pair.window, pair.arms)
+                if key in found or _are_joined(*key, joined):
                     continue
-                apart = _apart(view.evaluation, cell, pair)
+                apart = _apart(view.evaluation, pair)
                 if apart:
-                    found.add((cell, pair))
-                    companion = f"{cell.study}.{pair[0]}-vs-{pair[1]}.{cell.window}.texts.same"
-                    yield Unsaid(at, value, apart, companion)
+                    found.add(key)
+                    beside = f"{pair.one.arm}-vs-{pair.two.arm}.{pair.window}.texts.same"
+                    yield Unsaid(at, value, apart, f"{pair.one.study}.{beside}")
 
 
 _Cited = tuple[Citation, Value]
@@ -99,30 +115,30 @@ def _paragraphs(document: Document) -> list[int]:
 
 
 def _side_by_side(
-    passage: Iterable[_Cited],
-) -> Iterator[tuple[Cell, tuple[str, str], Citation, Value]]:
-    seen: dict[Cell, dict[str, _Cited]] = {}
+    evaluation: Evaluation, passage: Iterable[_Cited]
+) -> Iterator[tuple[Pair, Citation, Value]]:
+    """Arms of one study first: what is said of them need not be said again across studies."""
+    seen: dict[tuple[str, str], dict[Side, _Cited]] = {}
     for at, value in passage:
+        study = value.claim.study
         for made in value.comparisons:
             if made.acceptance:
-                cell = Cell(value.claim.study, made.window)
-                yield cell, _pair(made.first, made.second), at, value
+                one, two = sorted((made.first, made.second))
+                yield Pair(made.window, Side(one, study), Side(two, study)), at, value
         if value.claim.unit == _ACCEPTANCE_UNIT and len(value.arms) == 1:
             for window in {use.window for use in value.measured}:
-                of = seen.setdefault(Cell(value.claim.study, window), {})
-                of.setdefault(value.arms[0], (at, value))
-    for cell, of in sorted(seen.items()):
-        for one, two in combinations(sorted(of), 2):
-            at, value = max(of[one], of[two], key=lambda found: found[0].line)
-            yield cell, (one, two), at, value
+                of = seen.setdefault((evaluation.studies[study].plan, window), {})
+                of.setdefault(Side(value.arms[0], study), (at, value))
+    for (_, window), of in sorted(seen.items()):
+        pairs = [Pair(window, *both) for both in combinations(sorted(of), 2)]
+        for pair in sorted(pairs, key=lambda pair: pair.one.study != pair.two.study):
+            if pair.one.arm != pair.two.arm:
+                at, value = max(of[pair.one], of[pair.two], key=lambda found: found[0].line)
+                yield pair, at, value
 
 
 def _compares(value: Value) -> bool:
     return any(made.acceptance for made in value.comparisons)
-
-
-def _pair(one: str, two: str) -> tuple[str, str]:
-    return (one, two) if one < two else (two, one)
 
 
 def _joined(
@@ -144,21 +160,21 @@ def _joined(
 
 
 def _are_joined(
-    evaluation: Evaluation,
-    cell: Cell,
-    pair: tuple[str, str],
+    plan: str,
+    window: str,
+    arms: tuple[str, str],
     joined: dict[tuple[str, str], list[set[str]]],
 ) -> bool:
-    plan = evaluation.studies[cell.study].plan
-    return any(set(pair) <= group for group in joined.get((plan, cell.window), ()))
+    return any(set(arms) <= group for group in joined.get((plan, window), ()))
 
 
-def _apart(evaluation: Evaluation, cell: Cell, pair: tuple[str, str]) -> str:
+def _apart(evaluation: Evaluation, pair: Pair) -> str:
     """That the two answered prompts differently, in words; "" where they did not."""
     windows = [
         one
-        for run in evaluation.studies[cell.study].runs
+        for side in (pair.one, pair.two)
+        for run in evaluation.studies[side.study].runs
         for one in evaluation.runs[run].metrics
-        if one.window == cell.window and one.arm in pair
+        if (one.window, one.arm) == (pair.window, side.arm)
     ]
-    return next(arms_apart([pair], windows), "")
+    return next(arms_apart([pair.arms], windows), "")

@@ -126,3 +126,10 @@ def test_arms_that_answered_alike_need_none(says):
 def test_lengths_in_two_windows_or_of_two_hosts_are_not_of_two_arms(says):
     assert says(F, cited(*lengths("draft"), *lengths("draft-eager", window="c8"))) == set()
     assert says(F, cited(*lengths("draft"), *lengths("draft", study="sm90-host-2"))) == set()
+
+
+def test_arms_of_two_hosts_are_set_side_by_side_too(says):
+    both = (*lengths("draft"), *lengths("draft-eager", study="sm90-host-2"))
+    assert says(F, cited(*both)) == {"BASIS13"}
+    assert says("README.md", cited(*both)) == {"BASIS13"}
+    assert says(F, cited(*both, SAME)) == set()
