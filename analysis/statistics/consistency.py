@@ -17,6 +17,10 @@ from analysis.statistics.samples import sample
 from records.errors import FormatError
 
 
+# Of the largest value: what sums of some hundred of them may lose in rounding.
+_ROUNDING = 1e-13
+
+
 @dataclass(frozen=True, slots=True)
 class Consistency:
     """`share`: between boots, of the variance of one window, from 0 to 1 (intraclass correlation).
@@ -49,7 +53,7 @@ def consistency(boots: ArrayLike, confidence: float = 0.95) -> Consistency:
     free = (n - 1) * (k - 1)
     between = k * float(np.sum((rows - mean) ** 2)) / (n - 1)
     within = float(np.sum((values - rows[:, None] - columns[None, :] + mean) ** 2)) / free
-    if within <= 0:
+    if math.sqrt(within) <= _ROUNDING * float(np.abs(values).max()):
         raise FormatError("the windows of each boot are alike: nothing to hold the boots against")
     ratio, tail = between / within, (1 - confidence) / 2
     lower = ratio / float(stats.f.ppf(1 - tail, n - 1, free))

@@ -57,7 +57,17 @@ def test_boots_alike_but_for_their_windows_share_nothing():
 
 
 @pytest.mark.parametrize(
-    "table", [[[1.0, 2.0]], [[1.0], [2.0]], [[1, 2], [2, 3]], [[1, 2], [2, math.nan]], [1.0, 2.0]]
+    "table",
+    [
+        [[1.0, 2.0]],
+        [[1.0], [2.0]],
+        [[1, 2], [2, 3]],
+        [[1, 2], [2, math.nan]],
+        [1.0, 2.0],
+        # Alike but for what is lost in rounding.
+        [[math.log(1 / 3)] * 2] * 7,
+        [[0.1, 0.2], [0.3, 0.4], [0.7, 0.8]],
+    ],
 )
 def test_what_tells_nothing_is_refused(table):
     with pytest.raises(FormatError):
