@@ -68,7 +68,7 @@ def power_tables(sources: Sequence[Source], design: Design, wanted: Wanted) -> l
         source_table(sources),
         _cv_table(sources, design, wanted),
         _ratio_table(sources, design, wanted),
-        _spread_table(design, wanted),
+        _spread_table(_of_two(design, sources), wanted),
     ]
     return [*tables, _host_table(design)] if design.hosts > 1 else tables
 
@@ -263,6 +263,12 @@ def _on_each(design: Design) -> str:
     if design.host_cv:
         return " with so many boots of an arm on each"
     return " of an arm on each host" if design.hosts > 1 else " of an arm"
+
+
+def _of_two(design: Design, sources: Sequence[Source]) -> Design:
+    """With the boots that two arms of the plan have at least, where arms have not all as many."""
+    planned = sorted({s.arm: s.planned for s in sources if s.planned}.values(), reverse=True)
+    return replace(design, boots=planned[1]) if len(planned) > 1 else design
 
 
 def _spread_table(design: Design, wanted: Wanted) -> Table:

@@ -89,6 +89,9 @@ def test_each_arm_has_the_boots_that_the_plan_gives_it(capsys: pytest.CaptureFix
     shared = {(row["arm"], row["over"]): row["boots"] for row in rows(found, "ratio")}
     assert shared["draft c64", "ngram c64"] == 3
     assert shared["draft c64", "draft-eager c64"] == 14
+    # Two arms' spreads are of the boots that both have: the second most, not the plan's blocks.
+    (notes,) = [table["notes"] for table in found["tables"] if table["name"] == "spread"]
+    assert any("with 14 boots of an arm" in note for note in notes)
     asked = told(capsys, "sm90-confounds", "--boots", "24")
     assert {row["boots"] for row in rows(asked, "cv")} == {24}
     few = next(row for row in rows(found, "cv") if row["arm"] == "ngram c64")
