@@ -16,7 +16,6 @@ from scipy import stats
 from analysis.statistics.samples import sample
 from records.errors import FormatError
 
-
 # Of the largest value: what sums of some hundred of them may lose in rounding.
 _ROUNDING = 1e-13
 
