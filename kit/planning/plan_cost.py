@@ -78,17 +78,23 @@ def cost_of(plan: Plan, tariff: Tariff) -> Cost:
     boots = len(boot_order(plan))
     primes = sum(arm.cache == "warm" for arm in plan.arms)
     windows = boots * len(plan.windows)
+    before: tuple[Item, ...] = (
+        Item("pull", 1 if tariff.layers_bytes else 0, transfer_s + unpack_s),
+        Item("models", len(plan.models) if tariff.models_bytes else 0, models_s),
+        Item("calibration", len(_concurrencies(plan)), calibration_s),
+    )
+    if estimates.setup_s and not tariff.layers_bytes:
+        # No image is pulled: from staging to calibration, models too, as the plan has seen it.
+        before = (Item("setup of a host", 1, estimates.setup_s),)
     return Cost(
         items=(
-            Item("pull", 1 if tariff.layers_bytes else 0, transfer_s + unpack_s),
-            Item("models", len(plan.models) if tariff.models_bytes else 0, models_s),
-            Item("calibration", len(_concurrencies(plan)), calibration_s),
+            *before,
             Item("first boots", primes, sum(plan.first_boot_s(arm.id) for arm in plan.arms)),
             Item("boots", boots, boots * estimates.boot_s),
             Item("windows", windows, windows * estimates.window_s),
         ),
         arms=tuple(_arm(plan, arm) for arm in plan.arms),
-        once_s=transfer_s + unpack_s + models_s + calibration_s,
+        once_s=sum(item.seconds for item in before),
     )
 
 

@@ -33,6 +33,15 @@ def test_the_study_on_an_l4_worked_by_hand() -> None:
     assert tariff.money(1) == Decimal("0.01")
 
 
+def test_a_host_that_no_image_is_pulled_to_costs_its_setup_as_the_plan_has_seen_it() -> None:
+    plan = load_plan(PLANS / "sm90-confounds.toml")
+    found = cost_of(plan, Tariff(Decimal("3"), 500, models_bytes=520_000_000))
+    first, *_ = found.items
+    assert (first.what, first.seconds) == ("setup of a host", 250)
+    assert found.once_s == plan.estimates.setup_s
+    assert found.seconds == 250 + expected_s(plan)
+
+
 def test_arms_and_what_is_paid_once_add_up_to_the_whole() -> None:
     found = cost_of(L4, Tariff(Decimal("2"), 100, 1_000_000_000))
     assert found.once_s + sum(arm.seconds for arm in found.arms) == found.seconds
