@@ -10,7 +10,14 @@ from audit.journal_scan import Event, JournalScan, RequestCount
 from audit.repository import RepositoryView, RunView
 from records.measurement import OUTCOMES
 from records.plan import Plan, PlannedBoot, boot_order
-from records.schema import BootEnded, BootStarted, RunEnded, WindowEnded, WindowStarted
+from records.schema import (
+    BootEnded,
+    BootStarted,
+    RunEnded,
+    RunResumed,
+    WindowEnded,
+    WindowStarted,
+)
 
 PLANNED = Code(
     "COVER01",
@@ -81,6 +88,14 @@ AGAIN = Code(
     "ended already had shown its results: of two such boots the one that pleases could be kept.",
     "look at both attempts (kit analyze, table boots); the cause stands in boot.ended",
 )
+ENDED_EARLY = Code(
+    "COVER10",
+    "warning",
+    "blocks were left out by a harness that came back to results",
+    "When the host goes back is said when a run begins, and again when it is resumed. After the "
+    "first window that can be said by results: a run could be ended while they please.",
+    "hold it against when the host did go back, or measure these blocks in another run",
+)
 
 
 def check(repository: RepositoryView) -> Iterator[Finding]:
@@ -100,8 +115,13 @@ def _boots(
     last: dict[str, str] = {}
     open_boot: Event | None = None
     begun = {event.value.planned for event in scan.of(BootStarted)}
+    first = min((event.line for event in scan.of(WindowStarted)), default=scan.lines)
+    resumed = [event.line for event in scan.of(RunResumed) if event.line > first]
     for event in scan.of(RunEnded):
         yield from _left_out(shown, event, begun, planned)
+        if event.value.left_out and resumed:
+            got = f"{_some(list(event.value.left_out))}, resumed in line {resumed[-1]}"
+            yield ENDED_EARLY.at(shown, event.line, "", got, "none, or no resumption")
         out = set(event.value.left_out)
         planned = tuple(boot for boot in planned if boot.block not in out)
     for event in scan.events:
@@ -222,7 +242,7 @@ def _some(indices: list[int]) -> str:
 CHECK = Check(
     "coverage",
     "Every planned boot, window and request came to an end that is recorded.",
-    (PLANNED, OPEN_BOOT, WINDOWS, INDICES, COUNTS, BUDGET, TOTALS, LEFT_OUT, AGAIN),
+    (PLANNED, OPEN_BOOT, WINDOWS, INDICES, COUNTS, BUDGET, TOTALS, LEFT_OUT, AGAIN, ENDED_EARLY),
     check,
     scope="meaning",
     kind="conduct",

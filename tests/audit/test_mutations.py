@@ -67,6 +67,10 @@ def without_block_2(event: Any) -> Any:
 
 RUNS: dict[str, tuple[Shape, set[str]]] = {
     "the last block left out": (Shape(edit=without_block_2), set()),
+    "the last block left out by a harness that came back": (
+        Shape(interrupt_first=True, edit=without_block_2),
+        {"COVER10"},
+    ),
     "a block left out that had begun": (
         Shape(edit=change(schema.RunEnded, left_out=(2,))),
         {"COVER07", "COVER08"},
