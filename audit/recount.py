@@ -29,7 +29,10 @@ _THRESHOLDS_MS = (20, 25, 30, 40, 50, 75)
 
 
 def value_of(claim_id: str, study: str, runs: Sequence[RunCount]) -> float | str | None:
-    """What a claim of a study comes to; None for one whose words are not counted here."""
+    """What a claim of a study comes to; None for one whose words are not counted here.
+
+    NaN where it is undefined of these records.
+    """
     counts: tuple[Callable[[str, Sequence[RunCount]], float | str | None], ...]
     words = claim_id.removeprefix(f"{study}.")
     if words == claim_id:  # of the plans for compute capability 9.0, by their common name
@@ -38,7 +41,10 @@ def value_of(claim_id: str, study: str, runs: Sequence[RunCount]) -> float | str
     else:
         counts = (_conduct, _ranked, _measured, _clocked, _taken_apart, _inverted, within_boots)
     for count in counts:
-        value = count(words, runs)
+        try:
+            value = count(words, runs)
+        except ZeroDivisionError:  # undefined of these records: it equals no number
+            return math.nan
         if value is not None:
             return value
     return None

@@ -88,7 +88,10 @@ class Value:
 
 def evaluate(claim: Claim, reading: Reading) -> Value:
     """Call the claim's function. ClaimError: the records do not hold what it asks for."""
-    value = claim.function(reading)
+    try:
+        value = claim.function(reading)
+    except ZeroDivisionError as error:  # of an arm without any token, or any draft
+        raise ClaimError(f"{claim.id}: undefined, as it would divide by nothing") from error
     lines = reading.lines
     return Value(
         claim,

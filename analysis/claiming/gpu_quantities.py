@@ -87,6 +87,8 @@ def kernels_compiled(which: str, arm: str, reading: Reading) -> int:
     The most over boots: a window that began without a warm-up would have held them.
     """
     rounds = [event.jit_lines for event in reading.warmed(arm)]
+    if not all(rounds):
+        raise ClaimError(f"arm {arm}: a boot without a round of warm-up")
     return max(lines[0 if which == "first" else -1] for lines in rounds)
 
 
