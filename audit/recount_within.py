@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from audit.counted import Counted, RunCount, percentile
+from audit.quantiles import f_alike
 
 _MOST, _AGAIN, _ONE = "c64", "c64-plain", "c1"
 _NS_PER_MS = 1e6
@@ -74,30 +75,8 @@ def _repeated(last: str, pairs: Sequence[tuple[Counted, Counted]]) -> float | No
     if reach is None or within <= 0:
         return None
     ratio = statistics.variance([one + two for one, two in logs]) / 2 / within
-    ratio *= _beyond(_TAIL, len(pairs) - 1) ** reach if reach else 1
+    ratio *= f_alike(_TAIL, len(pairs) - 1) ** reach if reach else 1
     return 100 * max(0.0, (ratio - 1) / (ratio + 1))
-
-
-def _beyond(tail: float, free: int) -> float:
-    """The ratio that F of as many degrees of freedom above as below exceeds with this chance.
-
-    With F = tan^2 the chance is an integral of (sin cos)^(free - 1), by Simpson's rule.
-    """
-    scale = 2 * math.exp(math.lgamma(free) - 2 * math.lgamma(free / 2))
-    steps = 2000
-
-    def below(angle: float) -> float:
-        at = [(math.sin(angle * i / steps) * math.cos(angle * i / steps)) ** (free - 1)
-              for i in range(steps + 1)]  # fmt: skip
-        return (
-            scale * angle / steps / 3 * (at[0] + 4 * sum(at[1::2]) + 2 * sum(at[2:-1:2]) + at[-1])
-        )
-
-    low, high = math.pi / 4, math.pi / 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) < 1 - tail else (low, middle)
-    return math.tan(low) ** 2
 
 
 def _speeds(last: str, windows: Sequence[Counted]) -> float | None:

@@ -11,7 +11,7 @@ from scipy import stats
 from analysis.claiming.documents import Citation
 from audit.checks import recount
 from audit.paper import PaperView, paper
-from audit.recount_within import _beyond
+from audit.quantiles import chi_square, f_alike
 from audit.repository import RepositoryView
 
 ROOT = Path(__file__).parents[2]
@@ -22,6 +22,8 @@ OTHERWISE: list[tuple[str, float | str]] = [
     ("sm90-confounds.repeat.draft.between-boots", 95.5),
     ("sm90-confounds.repeat.draft.between-boots-low", 90.5),
     ("sm90-confounds.repeat.draft-eager.between-boots-high", 10.5),
+    ("sm90-confounds.draft-eager.c64.throughput.cv-low", 12.5),
+    ("sm90-confounds.draft.c64.throughput.cv-high", 15.5),
     ("sm90-confounds.speed.draft.least-median", 19.5),
     ("sm90-confounds.speed.draft.two-speeds", 10),
     ("sm90-confounds.pace.draft.slowest", 0.5),
@@ -56,5 +58,7 @@ def test_another_value_is_told(view):
 
 
 @pytest.mark.parametrize("free", [1, 2, 3, 9, 40])
-def test_the_bounds_are_those_of_f(free):
-    assert _beyond(0.025, free) == pytest.approx(stats.f.isf(0.025, free, free), rel=1e-9)
+def test_quantiles_are_those_of_another_library(free):
+    assert f_alike(0.025, free) == pytest.approx(stats.f.isf(0.025, free, free), rel=1e-9)
+    for share in (0.025, 0.975):
+        assert chi_square(share, free) == pytest.approx(stats.chi2.ppf(share, free), rel=1e-9)
