@@ -27,10 +27,17 @@ from analysis.report.claim_views import ClaimBook
 from analysis.report.finding_views import finding_views
 from analysis.report.images import svg_uri
 from analysis.report.model import FigureView, Report, StratumView, TableView
-from analysis.report.run_views import completed, gpu_names, run_view, unused_views, utc
+from analysis.report.run_views import (
+    boot_ends,
+    gpu_names,
+    run_view,
+    told_ends,
+    unused_views,
+    utc,
+)
 from analysis.report.sources import SourceBook
 from analysis.report.table_views import Links, figure_data, table_view
-from analysis.report.verdict_views import verdict_counts, verdict_views
+from analysis.report.verdict_views import VerdictBook, verdict_counts
 from analysis.study_tables import study_of_runs
 from analysis.tables import study_tables
 from analysis.trace import run_trace
@@ -71,7 +78,9 @@ def build(material: Material) -> Report:
     }
     groups = strata(runs)
     names = _names([tuple(run.run_id for run in group) for _, group in groups], material)
-    verdicts = verdict_views(material.verdicts, sources, claims)
+    verdicts = VerdictBook(material.verdicts, sources, claims)
+    seals = {trace.seal: run_id for run_id, trace in traces.items()}
+    findings = finding_views(material.findings, seals, claims)
     figures = tuple(
         _figure(figure, svg, f"figure-{number}", names[ids] if len(groups) > 1 else "")
         for number, (ids, figure, svg) in enumerate(material.figures, 1)
@@ -81,15 +90,16 @@ def build(material: Material) -> Report:
         for number, ((pool, group), name) in enumerate(zip(groups, names.values(), strict=True), 1)
     ]
     unused = unused_views(runs, sources)
-    seals = {trace.seal: run_id for run_id, trace in traces.items()}
-    findings = finding_views(material.findings, seals, claims)
     return Report(
         "What was measured, and how sure it is",
         "Speculative decoding under FP8 on vLLM 0.29.0",
         synthetic,
         _summary(runs),
         tuple((word, str(count)) for word, count in verdict_counts(material.verdicts)),
-        verdicts,
+        verdicts.groups,
+        verdicts.decided,
+        verdicts.not_applicable,
+        findings,
         figures,
         material.figures_note,
         tuple(view for view, _ in shown),
@@ -100,7 +110,6 @@ def build(material: Material) -> Report:
         tuple(
             run_view(run, traces[run.run_id], f"run-{number}") for number, run in enumerate(runs, 1)
         ),
-        findings,
         commands(runs, traces, claims.claims, {run.run_id: _place(material, run) for run in runs}),
         claims.claims,
         sources.sources,
@@ -197,7 +206,7 @@ def _place(material: Material, run: Run) -> str:
 
 def _summary(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
     boots = [boot for run in runs for boot in run.boots if boot.planned is not None]
-    done, planned = (sum(pair) for pair in zip(*map(completed, runs), strict=True))
+    ends = sum(map(boot_ends, runs), Counter[str]())
     windows = [w for boot in boots for w in boot.windows if not w.window.by_peer]
     used = sum(len(boot.usable_windows) for boot in boots)
     hosts = {run.host_id for run in runs}
@@ -207,7 +216,7 @@ def _summary(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
     return (
         ("runs", str(len(runs))),
         ("hosts", f"{len(hosts)} ({', '.join(gpus)})"),
-        ("boots completed", f"{done} of {planned}"),
+        ("planned boots", told_ends(ends)),
         ("windows used", f"{used} of {len(windows)}"),
         ("measured", f"{first} to {last.removeprefix(first[:11])}"),
     )

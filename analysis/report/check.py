@@ -20,22 +20,26 @@ def commands(
     places: Mapping[str, str],
 ) -> tuple[Command, ...]:
     """The commands, from the widest to the narrowest. `places`: run id -> its directory."""
-    first = runs[0].run_id
-    where = places[first]
-    seal = traces[first].seal.partition(":")[2]
+    ids = [run.run_id for run in runs]
+    seals = [traces[id_].seal.partition(":")[2] for id_ in ids]
     synthetic = runs[0].started.synthetic
+    one = len(ids) == 1
     found = [
         Command(
-            f"kit report {where if synthetic else first}",
+            f"kit report {' '.join(places[id_] if synthetic else id_ for id_ in ids)}",
             "makes this page again from the records, with the same libraries byte for byte",
         ),
         Command(
-            f"sha256sum {where}/seal.json",
-            f"prints {seal}, the digest that names this run in every claim on it",
+            f"sha256sum {' '.join(f'{places[id_]}/seal.json' for id_ in ids)}",
+            f"prints {seals[0]}, the digest that names this run in every claim on it"
+            if one
+            else f"prints the digests that name these runs in every claim on them: "
+            f"{', '.join(seals)}",
         ),
         Command(
-            f"sed -n 1p {where}/events.jsonl",
-            "prints one line of the journal; traces name lines as file:line",
+            f"head -n 1 {' '.join(f'{places[id_]}/events.jsonl' for id_ in ids)}",
+            f"prints the first line of {'the journal' if one else 'each journal'}; traces name "
+            "lines as file:line",
         ),
     ]
     if not synthetic:
@@ -46,7 +50,10 @@ def commands(
                 "nothing",
             ),
             *found,
-            Command("kit compare", "comes to the verdicts again, with the tests behind them"),
+            Command(
+                f"kit compare {' '.join(ids)}",
+                "comes to the verdicts again, with the tests behind them",
+            ),
             Command(
                 "make reproduce HOST=user@gpu",
                 "measures again, on a machine of yours; its records then stand beside these",

@@ -109,6 +109,8 @@ class VerdictView:
     """One published claim and what these records say to it. `kind`: the verdict as one word.
 
     `published`, `found`: with their units, "" where there is none. `source`: anchor of its trace.
+    `group`: the records that it is of, by the letter of `VerdictGroup` and in a word; "" for none.
+    `interval`: of what was found, with its level; `boots`: how many it is of; "" for none.
     """
 
     kind: str
@@ -117,9 +119,33 @@ class VerdictView:
     published: str
     found: str
     source: str
+    group: str
+    interval: str
+    boots: str
     reason: str
     facts: tuple[tuple[str, str], ...]
     strip: Strip | None
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictGroup:
+    """Records that verdicts are of. `name`: its letter, where there are several, and accelerator.
+
+    `told`: what else its runs share.
+    """
+
+    name: str
+    told: str
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotApplicable:
+    """Verdicts that are not applicable for one reason."""
+
+    anchor: str
+    reason: str
+    verdicts: tuple[VerdictView, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,14 +231,17 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The whole page."""
+    """The whole page. `verdicts`: those with an answer; the others by their reason."""
 
     title: str
     subject: str
     synthetic: bool
     summary: tuple[tuple[str, str], ...]
     outcomes: tuple[tuple[str, str], ...]
+    groups: tuple[VerdictGroup, ...]
     verdicts: tuple[VerdictView, ...]
+    not_applicable: tuple[NotApplicable, ...]
+    findings: tuple[FindingView, ...]
     figures: tuple[FigureView, ...]
     figures_note: str
     strata: tuple[StratumView, ...]
@@ -221,7 +250,6 @@ class Report:
     calibrations: tuple[TableView, ...]
     studies: tuple[TableView, ...]
     runs: tuple[RunView, ...]
-    findings: tuple[FindingView, ...]
     commands: tuple[Command, ...]
     claims: tuple[ClaimView, ...]
     sources: tuple[Source, ...]

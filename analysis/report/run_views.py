@@ -6,6 +6,7 @@ reason that the records give.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
@@ -21,12 +22,15 @@ from records.plan import boot_order
 
 _GIB = 1 << 30
 _ABSENT = "absent"
+_NOT_BEGUN = "not begun"
+_ALWAYS = ("completed", "failed", _NOT_BEGUN)
+_ENDS = ("completed", "failed", "interrupted", "open", _NOT_BEGUN)
 
 
 def run_view(run: Run, trace: RunTrace, anchor: str) -> RunView:
     """One run. Times are the host's own real-time clock, shown in UTC and used for nothing else."""
     facts = run.hosts[0].facts if run.hosts else {}
-    done, planned = completed(run)
+    ends = boot_ends(run)
     digests = [
         ("seal", trace.seal),
         ("plan", trace.plan),
@@ -44,7 +48,8 @@ def run_view(run: Run, trace: RunTrace, anchor: str) -> RunView:
         run.started.plan.title,
         utc(run.started.clock.realtime_ns),
         utc(run.ended.clock.realtime_ns) if run.ended else "",
-        f"{done} of {planned} planned boots completed{f'; {trace.closed}' if trace.closed else ''}",
+        f"{told_ends(ends)}, of {ends.total()} planned boots"
+        f"{f'; {trace.closed}' if trace.closed else ''}",
         run.host_id,
         _stratum(run, facts, trace),
         tuple(_machine(facts)),
@@ -62,10 +67,16 @@ def _after(trace: RunTrace) -> str:
     return "the same" if trace.engine_after == trace.engine else trace.engine_after
 
 
-def completed(run: Run) -> tuple[int, int]:
-    """How many of its boots completed, at whichever attempt, and how many it was to carry out."""
-    done = {b.planned.id for b in run.boots if b.planned is not None and b.outcome == "completed"}
-    return len(done), len(boot_order(run.started.plan, run.started.blocks))
+def boot_ends(run: Run) -> Counter[str]:
+    """Of the planned boots, how many ended how at their last attempt, and how many had none."""
+    last = {boot.planned.id: boot.outcome for boot in run.boots if boot.planned is not None}
+    planned = boot_order(run.started.plan, run.started.blocks)
+    return Counter(last.get(boot.id, _NOT_BEGUN) for boot in planned)
+
+
+def told_ends(ends: Counter[str]) -> str:
+    """`34 completed, 0 failed, 65 not begun`; what else came to pass is told where it did."""
+    return ", ".join(f"{ends[end]} {end}" for end in _ENDS if end in _ALWAYS or ends[end])
 
 
 def utc(realtime_ns: int) -> str:

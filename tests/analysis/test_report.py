@@ -21,6 +21,7 @@ from analysis.reading import read_run
 from analysis.report.build import Material, build, strata
 from analysis.report.model import Report
 from analysis.report.page import page
+from analysis.report.run_views import boot_ends, told_ends
 from analysis.report.verdict_views import strip
 from records import schema
 from records.digest import Digest
@@ -286,8 +287,68 @@ def test_a_verdict_shows_where_its_interval_lies(tmp_path: Path) -> None:
     assert strip(verdict(bounds=None)) is None
     run = make_run(tmp_path / "data" / "run-1", small_plan())
     report = build(material([run], verdicts=(verdict(outcome="not applicable"), verdict())))
-    assert [one.kind for one in report.verdicts] == ["contradicted", "not applicable"]
+    assert [one.kind for one in report.verdicts] == ["contradicted"]
+    assert [one.kind for n in report.not_applicable for one in n.verdicts] == ["not applicable"]
     assert dict(report.outcomes)["reproduced"] == "0"
     assert ("95 % interval", "1 to 3") in report.verdicts[0].facts
     source = next(s for s in report.sources if s.anchor == report.verdicts[0].source)
     assert [o.lines for o in source.origins] == ["1-2"]
+
+
+def test_what_does_not_apply_for_one_reason_stands_in_one_table(tmp_path: Path) -> None:
+    """Twenty cards that differ in a figure bury the one that says something."""
+    data, plan = tmp_path / "data", small_plan()
+    made = [make_run(data / name, plan) for name in ("run-1", "run-2")]
+    beside = [
+        verdict(
+            id=f"claim.{number}", outcome="not applicable", reason="another GPU",
+            stratum=f"GPU {run}, driver 5, vllm 1", runs=(run,), lines=(Line(run, 0),),
+        )
+        for number in range(4) for run in ("run-1", "run-2")
+    ]  # fmt: skip
+    other = verdict(outcome="not applicable", reason="another engine", runs=("run-1",))
+    answered = verdict(stratum="GPU run-2, driver 5, vllm 1", runs=("run-2",))
+    report = build(material(made, verdicts=(*beside, other, answered)))
+    assert [one.name for one in report.groups] == ["A: GPU run-1", "B: GPU run-2", "C: "]
+    assert [one.told for one in report.groups][:2] == ["driver 5, vllm 1"] * 2
+    assert [(one.reason, len(one.verdicts)) for one in report.not_applicable] == [
+        ("another GPU", 8),
+        ("another engine", 1),
+    ]
+    rows = report.not_applicable[0].verdicts
+    assert [row.group for row in rows] == ["A: GPU run-1", "B: GPU run-2"] * 4
+    assert {row.published for row in rows} == {"13.92 %"}
+    assert all(row.source for row in rows)
+    assert [(one.kind, one.group) for one in report.verdicts] == [("contradicted", "B: GPU run-2")]
+    text = page(report).decode()
+    tags = Elements(text).found
+    assert sum("verdict" in a.get("class", "").split() for _, a in tags) == 1
+    assert sum(a.get("class") == "held" for _, a in tags) == 9
+    assert len(re.findall(r'<p class="reason">another GPU\.', text)) == 1
+    assert "on B: GPU run-2" in text
+
+
+def test_one_group_of_records_needs_no_letter(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "data" / "run-1", small_plan())
+    report = build(material([run], verdicts=(verdict(stratum="SYNTHETIC, Some CPU, vllm 1"),)))
+    assert report.verdicts[0].group == "Some CPU"
+
+
+def test_boots_that_were_not_begun_do_not_read_as_failures(tmp_path: Path) -> None:
+    """`3 of 4 completed` leaves open what became of the fourth."""
+    failed = make_run(tmp_path / "data" / "run-1", small_plan(), Shape(fail_last=True))
+    told = dict(build(material([failed])).summary)["planned boots"]
+    assert told == "3 completed, 1 failed, 0 not begun"
+    run = read_run(failed)
+    del run.boots[-1]
+    assert told_ends(boot_ends(run)) == "3 completed, 0 failed, 1 not begun"
+
+
+def test_the_commands_name_every_run_of_the_page(tmp_path: Path) -> None:
+    made = [make_run(tmp_path / "data" / name, small_plan()) for name in ("run-1", "run-2")]
+    lines = {one.line: one.says for one in build(material(made)).commands}
+    assert "kit report run-1 run-2" in lines
+    assert "kit compare run-1 run-2" in lines
+    assert "head -n 1 data/run-1/events.jsonl data/run-2/events.jsonl" in lines
+    says = lines["sha256sum data/run-1/seal.json data/run-2/seal.json"]
+    assert [one.seal_digest.hex in says for one in made] == [True, True]

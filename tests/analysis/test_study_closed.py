@@ -144,7 +144,8 @@ def test_it_is_told_wherever_it_is_shown(directory: RunDirectory, run: Run) -> N
     trace = run_trace(studied, data)
     assert (trace.closed, trace.engine_after) == (f"{word} (the lease was over)", "unbound")
     view = run_view(run, trace, "run-1")
-    assert (view.ended, view.outcome) == ("", f"3 of 4 planned boots completed; {trace.closed}")
+    told = "3 completed, 0 failed, 1 interrupted, 0 not begun, of 4 planned boots"
+    assert (view.ended, view.outcome) == ("", f"{told}; {trace.closed}")
     assert dict(view.digests)["engine after the run"] == "not bound: the host was gone"
     unused = unused_views([run], SourceBook({"run-1": studied}, data, {"run-1": data}))
     assert {one.boot: one.kind for one in unused} == {

@@ -81,8 +81,11 @@ def test_it_is_whole_and_small(page: Page, shipped: Path) -> None:
     assert runs >= 1
     assert shipped.stat().st_size < MOST_BYTES_A_RUN * runs
     sections = page.locator("main > section > h2").all_inner_texts()
-    assert sections[:3] == ["Verdicts", "Figures", "Tables"]
-    assert page.locator(".verdict").count() >= 8
+    assert sections[:4] == ["Verdicts", "Findings", "Figures", "Tables"]
+    links = page.evaluate("[...document.querySelectorAll('nav.contents a')].map(a => a.hash)")
+    ids = page.evaluate("[...document.querySelectorAll('main > section')].map(s => '#' + s.id)")
+    assert links == ids
+    assert page.locator(".verdict, .held").count() >= 8
     drawn = page.evaluate("[...document.querySelectorAll('.figure img')].map(i => i.naturalWidth)")
     assert drawn
     assert all(drawn)
