@@ -24,7 +24,7 @@ from records.limits import printable
 from records.run_directory import RunDirectory
 
 UNBOUND = "unbound"
-_LINE = re.compile(r"(.+?)(?:/events\.jsonl)?(?::([0-9]+))?")
+_LINE = re.compile(r"(.+?)(?:/events\.jsonl)?(?::([0-9]{1,18}))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def trace(claim_id: str, evaluation: Evaluation, root: Path, data: Path) -> Trac
 def reverse(record: str, evaluation: Evaluation, root: Path, data: Path) -> ReverseTrace:
     """What rests on a run (by id, its beginning, path or seal digest) or on a line (`RUN:LINE`).
 
-    UnknownRunError: no sealed run here is called that, or several are.
+    UnknownRunError: no sealed run here is called that, or several are, or it has no such line.
     """
     name, line = _record(record, data)
     directory = RunDirectory(data / name)
@@ -172,7 +172,11 @@ def _record(record: str, data: Path) -> tuple[str, int]:
     name = match[1].rpartition("/")[2] if match else ""
     begun = [one for one in sealed if name and one.lower().startswith(name.lower())]
     if match and (name in sealed or len(begun) == 1):
-        return (name if name in sealed else begun[0]), int(match[2] or 0)
+        run = name if name in sealed else begun[0]
+        last = RunDirectory(data / run).seal().events.lines
+        if match[2] and not 1 <= int(match[2]) <= last:
+            raise UnknownRunError(f"run {run} has no line {int(match[2])}: 1 to {last}")
+        return run, int(match[2] or 0)
     known = ", ".join(sealed) or "none"
     raise UnknownRunError(f"no sealed run {record!r}", remedy=f"sealed runs: {known}")
 

@@ -177,6 +177,11 @@ def test_trace_up_from_run_seal_and_line(root):
     assert len(by_line.claims) < len(by_run.claims)
     with pytest.raises(UnknownRunError):
         reverse("run-9", evaluation, root, data(root))
+    last = RunDirectory(data(root) / "run-1").seal().events.lines
+    assert reverse(f"run-1:{last}", evaluation, root, data(root)).line == last
+    for nowhere in (0, last + 1):
+        with pytest.raises(UnknownRunError, match=f"no line {nowhere}: 1 to {last}"):
+            reverse(f"run-1:{nowhere}", evaluation, root, data(root))
 
 
 def test_functions_say_what_was_bound_to_them():
