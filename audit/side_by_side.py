@@ -64,10 +64,10 @@ class Unsaid:
 def unsaid(view: PaperView) -> Iterator[Unsaid]:
     """Each such pair once a document, at the place that names the second of the two."""
     for document in view.documents:
-        cited = _cited(view, document)
+        cited = cited_in(view, document)
         joined = _joined(view.evaluation, [value for _, value in cited])
         found: set[tuple[str, str, tuple[str, str]]] = set()
-        for passage in _passages(document, cited):
+        for passage in passages(document, cited):
             for pair, at, value in _side_by_side(view.evaluation, passage):
                 key = (view.evaluation.studies[pair.one.study].plan, pair.window, pair.arms)
                 if key in found or _are_joined(*key, joined):
@@ -79,10 +79,11 @@ def unsaid(view: PaperView) -> Iterator[Unsaid]:
                     yield Unsaid(at, value, apart, f"{pair.one.study}.{beside}")
 
 
-_Cited = tuple[Citation, Value]
+Cited = tuple[Citation, Value]
 
 
-def _cited(view: PaperView, document: Document) -> list[_Cited]:
+def cited_in(view: PaperView, document: Document) -> list[Cited]:
+    """Each claim that the document cites and that has a value, with the place."""
     values = view.evaluation.values
     return [
         (one, values[one.id])
@@ -91,7 +92,7 @@ def _cited(view: PaperView, document: Document) -> list[_Cited]:
     ]
 
 
-def _passages(document: Document, cited: list[_Cited]) -> Iterator[list[_Cited]]:
+def passages(document: Document, cited: list[Cited]) -> Iterator[list[Cited]]:
     """What is read as one statement; what one claim compares is one wherever it stands."""
     yield from ([one] for one in cited if _compares(one[1]))
     if document.name.startswith(_FINDINGS):
@@ -115,10 +116,10 @@ def _paragraphs(document: Document) -> list[int]:
 
 
 def _side_by_side(
-    evaluation: Evaluation, passage: Iterable[_Cited]
+    evaluation: Evaluation, passage: Iterable[Cited]
 ) -> Iterator[tuple[Pair, Citation, Value]]:
     """Arms of one study first: what is said of them need not be said again across studies."""
-    seen: dict[tuple[str, str], dict[Side, _Cited]] = {}
+    seen: dict[tuple[str, str], dict[Side, Cited]] = {}
     for at, value in passage:
         study = value.claim.study
         for made in value.comparisons:

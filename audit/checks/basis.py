@@ -14,7 +14,7 @@ from analysis.claiming.reading import StudyRun
 from analysis.claiming.resolution import unresolved
 from analysis.claims import differing_factors
 from analysis.comparing.decisions import unlike
-from audit.block_mates import across_blocks
+from audit.block_mates import across_blocks, cited_across
 from audit.comparability import confounds
 from audit.finding import Check, Code, Finding
 from audit.git import Git
@@ -138,7 +138,8 @@ ACROSS = Code(
     "A host is faster in one block of a run than in another. Where a block holds one arm and not "
     "the other, their difference is also that of the blocks, so arms are compared and ranked "
     "within the blocks that hold all of them (records/plan.py). The tokens of answers, which no "
-    "speed changes, are compared wherever they were given.",
+    "speed changes, are compared wherever they were given. Nor does one finding, or one paragraph "
+    "elsewhere, cite the speeds of two arms of a study that share no block at all.",
     "use Reading.compare or Reading.rank; compare arms that share a block",
 )
 
@@ -186,6 +187,8 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
     for one in unsaid(view):
         found = _Cited(one.value, (), one.at)
         yield found.finding(UNSAID, one.apart, f"{one.companion} cited in {one.at.file}")
+    for at, value, got in cited_across(view):
+        yield _Cited(value, (), at).finding(ACROSS, got, "arms that share a block")
 
 
 def judge(value: Value, runs: tuple[StudyRun, ...], at: Citation) -> Iterator[Finding]:

@@ -133,3 +133,15 @@ def test_arms_of_two_hosts_are_set_side_by_side_too(says):
     assert says(F, cited(*both)) == {"BASIS13"}
     assert says("README.md", cited(*both)) == {"BASIS13"}
     assert says(F, cited(*both, SAME)) == set()
+
+
+def test_speeds_of_arms_that_share_no_block_are_not_set_side_by_side(says):
+    apart, mates = (
+        [f"sm90-confounds.{arm}.c64.throughput.mean" for arm in arms]
+        for arms in (("draft", "fa2"), ("fa2", "fa2-fp8"))
+    )
+    assert says(F, cited(*apart)) == {"BASIS14"}
+    assert says("README.md", f"{cited(apart[0])}\n{cited(apart[1])}") == {"BASIS14"}
+    assert says("README.md", f"{cited(apart[0])}\n\n{cited(apart[1])}") == set()
+    assert says("README.md", f"| {cited(apart[0])} |\n| {cited(apart[1])} |") == set()
+    assert says(F, cited(*mates)) == set()
