@@ -17,6 +17,8 @@ from analysis.claiming.reading import Reading, StudyRun
 from analysis.claims import NAMED, claims_of
 from records.errors import ChainError, ClaimError, ForeignDirectoryError, FormatError
 
+_SHOWN = 6  # of the claims that begin as what was asked for
+
 
 @dataclass(slots=True)
 class Evaluation:
@@ -36,10 +38,21 @@ class Evaluation:
         """The value of a claim. ClaimError: unknown, without evidence, or not computable."""
         if claim_id in self.values:
             return self.values[claim_id]
-        known = [*self.values, *self.problems]
-        near = [] if self.knows(claim_id) else get_close_matches(claim_id, known, n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise ClaimError(self.why_not(claim_id), f"{hint}kit claims lists those there are")
+        raise ClaimError(self.why_not(claim_id), self._hint(claim_id))
+
+    def _hint(self, claim_id: str) -> str:
+        """Which claim may be meant: those that begin so, or else the one most alike."""
+        lists = "kit claims lists those there are"
+        if self.knows(claim_id):
+            return lists
+        known = list(dict.fromkeys([*self.values, *self.problems]))
+        begun = [id_ for id_ in known if id_.startswith(claim_id)] if claim_id else []
+        if len(begun) > 1:
+            shown, more = begun[:_SHOWN], len(begun) - _SHOWN
+            named = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+            return f"{named} begin so; kit claims {claim_id} lists them"
+        near = begun or get_close_matches(claim_id, known, n=1)
+        return f"did you mean {near[0]}? {lists}" if near else lists
 
     def knows(self, claim_id: str) -> bool:
         """Whether there is such a claim, with a value or without."""

@@ -22,19 +22,24 @@ from records.errors import ClaimError
 @click.argument("part", default="", metavar="[PART]")
 @click.option("--tex", is_flag=True, help="Write paper/generated/claims.tex.")
 @click.option("--unused", is_flag=True, help="Those that nothing cites.")
+@click.option("--cited", "only_cited", is_flag=True, help="Those that are cited somewhere.")
 @json_option
-def command(part: str, tex: bool, unused: bool, as_json: bool) -> None:
+def command(part: str, tex: bool, unused: bool, only_cited: bool, as_json: bool) -> None:
     """List claims with their values, recomputed from the runs that paper/evidence.toml names.
 
-    PART: only ids that contain it. A claim without a value says why. One that the audit would not
-    let stand for the error of the client's stamps (BASIS05) is marked "below the client's error".
-    One that holds arms against each other names the blocks that counted, where that is not all.
+    PART: only ids that contain it. Claims without a value come last and say why. One that the audit
+    would not let stand for the error of the client's stamps (BASIS05) is marked "below the client's
+    error". One that holds arms against each other names the blocks that counted, where that is not
+    all.
 
     \b
     Example:
       kit claims throughput.cv
+      kit claims --cited
       kit claims --tex
     """
+    if unused and only_cited:
+        raise click.UsageError("--unused and --cited leave nothing")
     here = home()
     found = evaluate_project(here.root, here.data)
     if tex:
@@ -44,10 +49,12 @@ def command(part: str, tex: bool, unused: bool, as_json: bool) -> None:
         return
     cited = {c.id for d in documents(here.root) for c in citations(d) if c.scheme == "claim"}
     known = {*found.values, *found.problems}
+    wanted = known - cited if unused else known & cited if only_cited else known
     ids = sorted(
-        (id_ for id_ in known if part in id_ and not (unused and id_ in cited)), key=_by_numbers
+        (id_ for id_ in wanted if part in id_),
+        key=lambda id_: (id_ not in found.values, _by_numbers(id_)),
     )
-    if part and not ids and not unused:
+    if part and not any(part in id_ for id_ in known):
         raise ClaimError(f"no claim has {part!r} in its id", "kit claims lists those there are")
     below = {
         id_

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from click import UsageError
 
 from analysis.findings import parse
 from kit.commands.finding import begin, withdraw
@@ -127,6 +129,44 @@ def test_a_part_of_no_claim_is_told_instead_of_an_empty_table(
 def test_a_mistyped_claim_names_its_neighbour(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", MEAN[:-2]]) == ClaimError.exit_code
     assert f"did you mean {MEAN}?" in capsys.readouterr().err
+
+
+def test_the_beginning_of_claims_names_those_that_begin_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["trace", "smoke-cpu.draft.c8.throughput"]) == ClaimError.exit_code
+    told = capsys.readouterr().err
+    for last in ("mean", "cv", "cv-low", "cv-high"):
+        assert f"smoke-cpu.draft.c8.throughput.{last}" in told
+    assert main(["trace", "smoke-cpu"]) == ClaimError.exit_code
+    told = " ".join(capsys.readouterr().err.split())
+    assert re.search(r"smoke-cpu\.\S+ and [0-9]{2,} more", told)
+    assert "kit claims smoke-cpu lists them" in told
+
+
+def test_only_those_that_are_cited(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["claims", "smoke-cpu", "--cited", "--json"]) == 0
+    cited = json.loads(capsys.readouterr().out)
+    assert cited
+    assert all(one["cited"] for one in cited)
+    assert main(["claims", "smoke-cpu", "--unused", "--json"]) == 0
+    unused = json.loads(capsys.readouterr().out)
+    assert main(["claims", "smoke-cpu", "--json"]) == 0
+    whole = {one["id"] for one in json.loads(capsys.readouterr().out)}
+    assert {one["id"] for one in (*cited, *unused)} == whole
+    assert main(["claims", "--cited", "--unused"]) == UsageError.exit_code
+
+
+def test_what_has_no_value_comes_last(
+    here: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those without evidence come first by name, and there are many before the first number."""
+    monkeypatch.setattr("kit.commands.claims.home", lambda: here)
+    assert main(["claims", "--json"]) == 0
+    without = [one["printed"] is None for one in json.loads(capsys.readouterr().out)]
+    assert True in without
+    assert False in without
+    assert without == sorted(without)
 
 
 @pytest.fixture

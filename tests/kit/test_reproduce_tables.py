@@ -73,6 +73,21 @@ def test_the_last_line_says_how_many_windows_are_used(
     assert capsys.readouterr().out.splitlines()[-1] == said
 
 
+def test_windows_of_other_clients_are_counted_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A plan of two windows, one of them a plain client's: else half of them were lost."""
+    plan = small_plan()
+    own, other = plan.windows
+    plan = replace(plan, windows=(own, replace(other, client="asyncio")))
+    assert plan.windows[1].by_peer
+    run = make_run(tmp_path / "data" / RUN, plan).path
+    done = Reproduced(Ending(RUN, 4, 0), Fetched(RUN, run, True, 1, True), tmp_path / "tables")
+    _show([done], as_json=False)
+    said = "4 of 4 windows used; of other clients 4 of 4"
+    assert capsys.readouterr().out.splitlines()[-1] == said
+
+
 @pytest.mark.parametrize("damage", ["edited", "no journal", "copy", "garbage seal"])
 def test_a_damaged_neighbour_costs_a_warning_and_no_table(
     damage: str, done: Reproduced, capsys: pytest.CaptureFixture[str]
