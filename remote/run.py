@@ -12,6 +12,7 @@ import pwd
 import socket
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -51,6 +52,9 @@ from remote.interruption import Interruption
 from remote.lease import Lease
 from remote.progress import Progress
 from remote.prompts.source import request_source
+
+# How often an arm's caches are tried to be filled, where its boots fail: each may take minutes.
+_TRIES_TO_FILL = 2
 
 
 def main(job_path: str) -> int:
@@ -190,11 +194,12 @@ def _boots(
     costs nothing.
     """
     lease = Lease(context.plan, context.job.ends_unix_s, binding_s)
+    failures: Counter[str] = Counter()
     block = 0
     for boot in remaining:
         if boot.block != block:
             block = boot.block
-            left_out = _fill_while_it_fits(context, progress, lease, boot, remaining)
+            left_out = _fill_while_it_fits(context, progress, lease, boot, remaining, failures)
             if left_out:
                 listed = ", ".join(map(str, left_out))
                 context.say(f"the host goes back too soon for blocks {listed}: left out")
@@ -213,13 +218,16 @@ def _fill_while_it_fits(
     lease: Lease,
     boot: PlannedBoot,
     remaining: Sequence[PlannedBoot],
+    failures: Counter[str],
 ) -> tuple[int, ...]:
     """Fill the caches of the block that this boot begins; the blocks to leave out instead, if any.
 
     Asked before every boot that fills one: the last may have taken longer than was reckoned with,
-    or have told that a carried cache does not serve, and that there are more to fill.
+    or have told that a carried cache does not serve, and that there are more to fill. An arm
+    whose boot failed is tried again before its next block, and then given up.
     """
     needed = {one.arm for one in remaining if one.block == boot.block}
+    needed -= {arm for arm, count in failures.items() if count >= _TRIES_TO_FILL}
     while True:
         unfilled = arms_to_fill(context.plan, context.job.cache, progress, needed)
         left_out = lease.left_out(boot, progress.attempts, remaining, unfilled)
@@ -228,6 +236,8 @@ def _fill_while_it_fits(
         began_s = time.monotonic()
         if _prime(context, progress, unfilled[0]) == "completed":
             lease.took_first(unfilled[0], time.monotonic() - began_s)
+        else:
+            failures[unfilled[0]] += 1
         needed.discard(unfilled[0])
 
 

@@ -39,14 +39,17 @@ def filling_of(job: Job) -> Filling:
     begun: dict[str, str] = {}
     filled: set[str] = set()
     engine: Digest | None = None
+    carried = set(job.cache.arms if job.cache else ())
     for event in _events(RunDirectory(Path(job.run_directory))):
         if isinstance(event, schema.EngineBound):
             engine = event.digest
+        elif isinstance(event, schema.RunResumed) and event.cache_gone:
+            filled.clear()
+            carried.clear()
         elif isinstance(event, schema.BootStarted) and event.arm in warm:
             begun[event.boot] = event.arm
         elif isinstance(event, schema.BootEnded) and event.outcome == "completed":
             filled.update({begun[event.boot]} if event.boot in begun else ())
-    carried = job.cache.arms if job.cache else ()
     arms = frozenset(carried) | {arm_digest(warm[name]) for name in filled}
     return Filling(job.run_id, engine, arms, bool(begun), bool(filled))
 

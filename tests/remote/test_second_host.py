@@ -19,7 +19,7 @@ from kit.planning.rehearsal import rehearsal
 from records import bundle, canonical, schema
 from records.cache_listing import WARM, read_listing
 from records.decode import from_object
-from records.errors import BundleDamagedError
+from records.errors import BootsFailedError, BundleDamagedError
 from records.job import Job
 from records.plan import Plan
 from records.run_directory import RunDirectory
@@ -156,3 +156,22 @@ def test_a_run_does_not_begin_on_a_cache_that_was_changed(
     assert "kernel.so has another digest" in failed.stderr
     job = from_object(Job, canonical.decode((tmp_path / "root" / bundle.JOB).read_bytes()))
     assert not RunDirectory(Path(job.run_directory)).is_sealed
+
+
+def test_an_arm_that_does_not_start_is_given_up_after_a_second_try(
+    tmp_path: Path, project: Project, plan: Plan
+) -> None:
+    first, *others = plan.arms
+    broken = replace(plan, blocks=3, arms=(replace(first, args=("--no-such-option",)), *others))
+    build(project.home, (broken,), None, 100_000, tmp_path / "carry", lambda _line: None)
+    done = start_install(tmp_path / "carry", tmp_path / "root")
+    ran = subprocess.run(shlex.split(done.stdout), capture_output=True, check=False, timeout=120)
+    assert ran.returncode == BootsFailedError.exit_code, ran.stderr
+    (run,) = (tmp_path / "root" / "runs").iterdir()
+    events = [envelope.event for envelope in RunDirectory(run).read()]
+    boots = of(events, schema.BootStarted)
+    assert [b.boot for b in boots if b.arm == first.id and not b.planned] == [
+        f"prime-{first.id}",
+        f"prime-{first.id}.2",
+    ]
+    assert sum(b.arm == first.id and bool(b.planned) for b in boots) == 3

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from kit.run.launch import build_harness
-from records import bundle, canonical
+from records import bundle, canonical, schema
 from records.bundle import job_file
 from records.cache_listing import CARRIED, WARM, CacheListing, arm_digest
 from records.decode import to_object
@@ -184,6 +184,27 @@ def test_a_run_that_filled_nothing_yet_declares_nothing_for_others(shared: Share
     assert shared.settled(SECOND).cache is None
     with pytest.raises(FormatError, match="no boot of a warm arm has ended"):
         pack(shared.root, shared.root / "home", 1 << 20, say)
+
+
+def test_what_was_filled_before_the_cache_was_lost_does_not_count(shared: Shared) -> None:
+    """A host that came back without its scratch: the resumed run says so, and fills it anew."""
+    resumed = []
+
+    def lost(event: object) -> object:
+        if isinstance(event, schema.RunEnded):
+            resumed.append(event)
+            return schema.RunResumed(event_harness(shared), "", event.clock, cache_gone=True)
+        return event
+
+    first = shared.settled(bundle.JOB)
+    make_run(Path(first.run_directory), first.plan, Shape(edit=lost))
+    assert resumed
+    filling = filling_of(first)
+    assert (filling.booted, filling.whole, filling.arms) == (True, False, frozenset())
+
+
+def event_harness(shared: Shared) -> Digest:
+    return Digest.of((shared.root / bundle.HARNESS).read_bytes())
 
 
 def test_what_another_engine_filled_does_not_count(shared: Shared) -> None:
