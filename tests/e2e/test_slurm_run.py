@@ -303,7 +303,8 @@ def test_two_laptops_at_one_login_node_submit_a_block_once(
 
 # What a host decides, its environment, or the hour; what is left is the plan's and the harness's.
 OF_THE_HOST = {
-    "PATH", "clock", "host", "host_id", "merged", "port", "report", "run_id", "steal_ppm", "void",
+    "PATH", "busiest_thread", "clock", "host", "host_id", "merged", "port", "report", "run_id",
+    "steal_ppm", "void",
 }  # fmt: skip
 PYTHONS = ("<engine>/bin/python", "<engine>/bin/python3")
 OBSERVATIONS = {"host.observed", "scheduler.observed", "client.calibrated"}
