@@ -73,11 +73,12 @@ lint: $(DEV_READY)
 	$(BIN)/mypy
 
 # Those that boot daemons mostly wait, so four run at a time (on two cores 290 s of processor time in
-# 406 s); those that compute, and those that boot the engine, are kept from them.
+# 406 s); those that compute, and those that boot the engine, are kept from them. Of the
+# engine's the first installs it for all: two at a time would stand in each other's way.
 test: lint
 	$(BIN)/pytest -n auto --dist loadfile --ignore tests/e2e
 	$(BIN)/pytest -n 4 --dist loadfile -m 'not engine' tests/e2e
-	$(BIN)/pytest -n auto --dist loadfile -m engine tests/e2e
+	$(BIN)/pytest -m engine tests/e2e
 
 bench: $(DEV_READY)
 	$(BIN)/python -m tests.bench.bench_records
