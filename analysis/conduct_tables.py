@@ -5,7 +5,6 @@ Invariant: every boot that was started and every window that was begun is counte
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections.abc import Sequence
 
@@ -15,6 +14,7 @@ from analysis.plan_order import PlanOrder
 from analysis.reading import Boot, Run
 from analysis.table import MISSING, Column, Table, number, words
 from records.plan import boot_order
+from records.void_words import reason_text
 
 _DECISIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("target backend", ("target", "backend")),
@@ -31,9 +31,6 @@ _DECISIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("model runner", ("model_runner",)),
     ("compile cache", ("compile_cache", "state")),
 )
-# A reason of remote/validity.py that names a value, its unit and its bound.
-_BOUNDED = re.compile(r"(.*?)\b([0-9]{1,30}) (ppm|ns)(.*), bound ([0-9]{1,30})")
-_DIGITS = range(2, 7)
 
 
 def decisions_table(runs: Sequence[Run]) -> Table:
@@ -234,22 +231,6 @@ def calibration_table(runs: Sequence[Run]) -> Table:
         ),
         tuple(rows),
     )
-
-
-def reason_text(reason: str) -> str:
-    """A recorded reason for people: millionths as percent, nanoseconds as ms.
-
-    As many digits as tell the value from its bound.
-    """
-    match = _BOUNDED.fullmatch(reason)
-    if match is None:
-        return reason
-    before, value, unit, after, bound = match.groups()
-    scale, name = (10_000, "%") if unit == "ppm" else (1_000_000, "ms")
-    found, allowed = int(value) / scale, int(bound) / scale
-    told = [(f"{found:.{digits}f}", f"{allowed:.{digits}f}") for digits in _DIGITS]
-    shown, most = next((pair for pair in told if pair[0] != pair[1]), told[0])
-    return f"{before}{shown} {name}{after}, bound {most} {name}"
 
 
 def _fact(facts: dict[str, object], path: tuple[str, ...]) -> str:

@@ -10,7 +10,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from analysis.conduct_tables import reason_text
 from analysis.facts import integers, part, parts
 from analysis.figures.figure import Figure
 from analysis.figures.rows import Row, grouped, rows_of
@@ -18,6 +17,7 @@ from analysis.figures.style import MARK, WIDE
 from analysis.reading import Boot, MeasuredWindow, Run
 from analysis.table import MISSING, Column, Table, number, words
 from records.schema import WindowEnded
+from records.void_words import reason_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from analysis.conduct_tables import reason_text
 from analysis.facts import integer, part, parts
 from analysis.processor_table import in_words, processors_of
 from analysis.reading import Boot, Run
@@ -19,6 +18,7 @@ from analysis.report.model import RunView, UnusedView
 from analysis.report.sources import SourceBook
 from analysis.trace import UNBOUND, RunTrace
 from records.plan import boot_order
+from records.void_words import reason_text
 
 _GIB = 1 << 30
 _ABSENT = "absent"

@@ -24,10 +24,10 @@ from kit.run.follow_log import last_error
 from kit.run.launch import is_queued, is_under_way, resume_command
 from kit.run.mirror import refresh_all
 from kit.run.state import RunState, read_state
-from kit.run.void_words import readable
 from records.errors import FormatError, SchedulerError, UnknownRunError
 from records.run_directory import RunDirectory, runs_in
 from records.schema import RunClosed
+from records.void_words import reason_text
 
 _UNKNOWN = "unknown"
 _AHEAD = ("queued", "starting", _UNKNOWN)
@@ -168,7 +168,7 @@ def _details(seen: Home, told: dict[str, Any], host: Host) -> None:
     for boot, cause in told["failures"].items():
         echo(f"\n{boot}: {cause}")
     for window, reasons in told["void_windows"].items():
-        echo(f"\n{window} is void: {'; '.join(map(readable, reasons))}")
+        echo(f"\n{window} is void: {'; '.join(map(reason_text, reasons))}")
     if told["error"]:
         echo(f"\nthe harness ended: {told['error']}")
     if told["state"] == "interrupted":

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kit.run.void_words import readable
 from records import schema
 from records.errors import FormatError
 from records.plan import Plan, boot_order
+from records.void_words import reason_text
 
 # The type stands before the value (canonical key order), so that the long lines need no decoding.
 _TYPE = re.compile(rb'"type":"([a-z.]+)","value":')
@@ -169,7 +169,7 @@ class RunState:
         report = event.report
         if event.void:
             self.voids[name] = event.void
-            return f"  window {event.window} VOID: {'; '.join(map(readable, event.void))}"
+            return f"  window {event.window} VOID: {'; '.join(map(reason_text, event.void))}"
         return (
             f"  window {event.window}: {report.completed} of {report.planned} requests "
             f"in {report.wall_ns / 1e9:.1f} s"

@@ -1,8 +1,7 @@
-"""Why a window is void, for who watches a run: millionths as percent, nanoseconds as milliseconds.
+"""Why a window is void, for eyes: millionths as percent, nanoseconds as milliseconds.
 
-Invariant: the record's own reason is what machines get; this is for eyes alone. It says the same as
-`analysis.conduct_tables.reason_text`, which the kit's own parts may not import; a test holds the
-two together.
+Invariant: the record's own reason is what machines get; another text than such a reason stays as
+it is.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ _BOUNDED = re.compile(r"(.*?)\b([0-9]{1,30}) (ppm|ns)(.*), bound ([0-9]{1,30})")
 _DIGITS = range(2, 7)
 
 
-def readable(reason: str) -> str:
+def reason_text(reason: str) -> str:
     """A recorded reason in units for people; as many digits as tell the value from its bound."""
     match = _BOUNDED.fullmatch(reason)
     if match is None:
