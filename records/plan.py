@@ -80,7 +80,11 @@ class Warmup:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Beyond these a window is void; `calibrated_p99_ns` bounds the client's error on this host."""
+    """Beyond these a window is void; `calibrated_p99_ns` bounds the client's error on this host.
+
+    `power_cap_ppm`: how far a GPU at its power limit may lower its clock within a window, the
+    lowest sampled below the highest. 0, as where a plan says nothing: any power cap voids.
+    """
 
     calibrated_p99_ns: int
     client_lag_p99_ns: int
@@ -88,6 +92,7 @@ class Bounds:
     merged_ppm: int
     steal_ppm: int
     clock_step_ns: int
+    power_cap_ppm: int = field(default=0, metadata={"since": 2})
 
     def __post_init__(self) -> None:
         at_least(0, **{field.name: getattr(self, field.name) for field in fields(self)})

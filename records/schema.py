@@ -5,8 +5,8 @@ Invariant: an event type or key that is not here is an error, in writing and in 
 History
   1 (2026-11-30): first version. Added since, left out at its default: prompts.digest,
     run.started.blocks, run.resumed.cache_gone, run.ended.left_out, plan.estimates.setup_s,
-    arm.blocks, arm.first_boot_s, window.client, host.observed facts.gpus.compute_capability and
-    facts.processors.
+    plan.bounds.power_cap_ppm, arm.blocks, arm.first_boot_s, window.client, host.observed
+    facts.gpus.compute_capability and facts.processors.
 
 Types of event added since: scheduler.observed, run.closed.
 

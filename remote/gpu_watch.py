@@ -86,6 +86,7 @@ class GpuWatch:
         self._facts = facts
         self._summary = GpuSummary(
             throttle_reasons=sample.throttled(samples),
+            clock_drop_ppm=max(map(clock_drop_ppm, facts.traces), default=0),
             new_ecc_errors=max(facts.new_ecc_errors, 0),
             new_xid_errors=max(facts.new_xid_errors, 0),
             foreign_processes=max(facts.foreign_processes, 0),
@@ -111,6 +112,14 @@ def watch_gpu(scratch: Path, engine: EngineProcess) -> Iterator[GpuWatch]:
         own = frozenset(process.pid for process in engine.members())
         after = gpu.report() or first
         watch.close(samples, before, (after, xid_count()), (frozenset(gpu.compute_pids()), own))
+
+
+def clock_drop_ppm(trace: GpuTrace) -> int:
+    """The lowest SM clock below the highest, in millionths; 1,000,000 where a sample has none."""
+    low, high = min(trace.sm_clock_mhz, default=0), max(trace.sm_clock_mhz, default=0)
+    if low < 0 or high <= 0:
+        return 1_000_000
+    return (high - low) * 1_000_000 // high
 
 
 def traces(samples: Sequence[GpuSample]) -> tuple[GpuTrace, ...]:

@@ -31,11 +31,21 @@ RULES = (
 )
 
 
+# What nvml.h calls nvmlClocksEventReasonSwPowerCap: a card at its own power limit. A large model
+# brings it there by itself, which a plan may declare; other reasons are faults of the host.
+POWER_CAP = "software power cap"
+
+
 @dataclass(frozen=True, slots=True)
 class GpuSummary:
-    """What the GPU did in a window, over all samples of all cards."""
+    """What the GPU did in a window, over all samples of all cards.
+
+    `clock_drop_ppm`: the lowest SM clock below the highest, of the card where that is most;
+    1,000,000 where a sample has none.
+    """
 
     throttle_reasons: tuple[str, ...] = ()
+    clock_drop_ppm: int = 0
     new_ecc_errors: int = 0
     new_xid_errors: int = 0
     foreign_processes: int = 0
@@ -108,8 +118,12 @@ def _server_reasons(seen: WindowEvidence) -> Iterator[str]:
 def _host_reasons(bounds: Bounds, seen: WindowEvidence) -> Iterator[str]:
     if seen.steal_ppm > bounds.steal_ppm:
         yield f"host-steal: {seen.steal_ppm} ppm of CPU time, bound {bounds.steal_ppm}"
-    if seen.gpu.throttle_reasons:
-        yield f"gpu-throttle: {', '.join(seen.gpu.throttle_reasons)}"
+    throttled, drop_ppm = seen.gpu.throttle_reasons, seen.gpu.clock_drop_ppm
+    if throttled == (POWER_CAP,) and bounds.power_cap_ppm:
+        if drop_ppm > bounds.power_cap_ppm:
+            yield f"gpu-throttle: {POWER_CAP}, {drop_ppm} ppm, bound {bounds.power_cap_ppm}"
+    elif throttled:
+        yield f"gpu-throttle: {', '.join(throttled)}"
     if seen.gpu.new_ecc_errors + seen.gpu.new_xid_errors > 0:
         yield f"gpu-error: {seen.gpu.new_ecc_errors} ECC, {seen.gpu.new_xid_errors} Xid"
     if seen.gpu.foreign_processes:

@@ -70,10 +70,13 @@ _DECIDABLE = (
 # What a window of another client than the kit's is there to show (remote/validity.py).
 _OF_THE_CLIENT = frozenset({"client-lag", "client-cpu", "client-clock", "merged", "calibration"})
 
+# The reason that a plan may declare, within a bound (remote/validity.py).
+_POWER_CAP = "software power cap"
+
 # nvml.h, nvmlClocksEventReason*: those that lower the clock below what the load asks for.
 _THROTTLES = frozenset(
     {
-        "software power cap",
+        _POWER_CAP,
         "hardware slowdown",
         "software thermal slowdown",
         "hardware thermal slowdown",
@@ -156,7 +159,7 @@ def _beyond(
     hits = window.counters.prefix_cache_hits
     if hits > 0 and not _declares_prefix_cache(scan, window):
         found["prefix-cache"] = f"{hits} tokens from an undeclared cache"
-    found.update(_gpu(window))
+    found.update(_gpu(bounds, window))
     report = window.report
     generated = window.counters.generation_tokens
     if report.completed == report.planned and generated not in (-1, count.tokens):
@@ -180,9 +183,22 @@ def _reasons(window: WindowEnded) -> set[str]:
     return found
 
 
-def _gpu(window: WindowEnded) -> Iterator[tuple[str, str]]:
+def _drop_ppm(window: WindowEnded) -> int:
+    """The most by which a card's lowest SM clock is below its highest; all of it where unknown."""
+    drops = [0]
+    for trace in parts(part(window.facts, "gpu"), "traces"):
+        said = trace.get("sm_clock_mhz")
+        clocks = said if isinstance(said, list) and all(type(c) is int for c in said) else []
+        low, high = min(clocks, default=-1), max(clocks, default=-1)
+        known = low >= 0 and high > 0
+        drops.append((high - low) * 1_000_000 // high if known else 1_000_000)
+    return max(drops)
+
+
+def _gpu(bounds: Bounds, window: WindowEnded) -> Iterator[tuple[str, str]]:
     throttled = sorted(_reasons(window) & _THROTTLES)
-    if throttled:
+    declared = throttled == [_POWER_CAP] and bounds.power_cap_ppm > 0
+    if throttled and not (declared and _drop_ppm(window) <= bounds.power_cap_ppm):
         yield "gpu-throttle", ", ".join(throttled)
     ecc, xid = (_counted(window, name) for name in ("new_ecc_errors", "new_xid_errors"))
     if ecc + xid > 0:

@@ -9,6 +9,7 @@ import pytest
 from records.measurement import ClientReport
 from records.plan import Bounds
 from records.schema import Counters
+from remote.gpu_watch import GpuTrace, clock_drop_ppm
 from remote.validity import RULES, GpuSummary, WindowEvidence, void_reasons
 
 BOUNDS = Bounds(
@@ -98,6 +99,35 @@ def test_every_rule_is_provoked():
 def test_a_declared_prefix_cache_is_no_reason():
     hits = replace(CLEAN, counters=replace(COUNTERS, prefix_cache_hits=16))
     assert void_reasons(BOUNDS, replace(hits, declared_prefix_cache=True)) == ()
+
+
+@pytest.mark.parametrize(
+    ("reasons", "drop_ppm", "kept"),
+    [
+        (("software power cap",), 100_000, True),
+        (("software power cap",), 100_001, False),
+        (("hardware slowdown", "software power cap"), 0, False),
+        (("software thermal slowdown",), 0, False),
+    ],
+)
+def test_a_declared_power_cap_is_no_reason_within_its_bound(reasons, drop_ppm, kept):
+    declared = replace(BOUNDS, power_cap_ppm=100_000)
+    capped = replace(CLEAN, gpu=GpuSummary(throttle_reasons=reasons, clock_drop_ppm=drop_ppm))
+    assert (void_reasons(declared, capped) == ()) is kept
+    assert void_reasons(BOUNDS, capped) != ()
+
+
+@pytest.mark.parametrize(
+    ("clocks", "drop_ppm"),
+    [
+        ((1980, 1845, 1965), 68_181),
+        ((1980,), 0),
+        ((1980, -1), 1_000_000),
+        ((), 1_000_000),
+    ],
+)
+def test_how_far_a_clock_fell(clocks, drop_ppm):
+    assert clock_drop_ppm(GpuTrace("GPU-0", clocks, (), (), (), ())) == drop_ppm
 
 
 def test_tokens_of_a_cancelled_request_may_go_uncounted():
