@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set
 from decimal import Decimal, InvalidOperation
 
@@ -16,8 +17,10 @@ from kit.options import blocks_option, find_plan, home, json_option, require_blo
 from kit.output import echo, print_json, print_table, say
 from kit.parts import Parts
 from kit.planning.plan_checks import obstacles
-from kit.planning.plan_cost import Cost, Tariff, cost_of, rows_by_claim
+from kit.planning.plan_cost import Cost, Tariff, cost_of, once_s, rows_by_claim
 from kit.planning.plan_view import expected_s, lease_text, overview, window_text
+from kit.planning.stays import stays
+from kit.run.campaign import deal
 from kit.run.follow import duration
 from kit.run.state import count
 from records.plan import Plan, boot_order
@@ -172,6 +175,29 @@ def _price(_ctx: click.Context, _param: click.Parameter, text: str) -> Decimal:
     return price
 
 
+_LEASE = re.compile(r"(?:(\d{1,4})h)?(?:(\d{1,6})min)?(?:(\d{1,8})s)?")
+
+
+def _lease(_ctx: click.Context, _param: click.Parameter, text: str | None) -> int | None:
+    """Seconds; None where the option is not given."""
+    if text is None:
+        return None
+    match = _LEASE.fullmatch(text.replace(" ", ""))
+    hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
+    total_s = hours * 3600 + minutes * 60 + seconds
+    if not total_s:
+        raise click.BadParameter("want a time, as in 30min, 2h, 1h30min or 1800s")
+    return total_s
+
+
+def _shares(plan: Plan, tariff: Tariff, hosts: int, lease_s: int | None) -> list[tuple[int, ...]]:
+    """The blocks of each host: as many as it holds, or dealt as `kit reproduce` deals them."""
+    if lease_s:
+        return [one.blocks for one in stays(plan, lease_s, once_s(plan, tariff))]
+    dealt = deal(range(1, plan.blocks + 1), [str(n) for n in range(hosts)])
+    return [share.blocks for share in dealt]
+
+
 @command.command("cost")
 @click.argument("name", default="smoke-cpu")
 @click.option("--price", required=True, callback=_price, metavar="PER_HOUR", help="As in 0.80.")
@@ -179,22 +205,37 @@ def _price(_ctx: click.Context, _param: click.Parameter, text: str) -> Decimal:
     "--link-mbps", default=500, show_default=True, type=click.IntRange(min=1),
     help="The rented host's downlink in Mbit/s.",
 )  # fmt: skip
+@click.option(
+    "--hosts", type=click.IntRange(min=1),
+    help="How many hosts share the blocks, in turn; default: one host takes them all.",
+)  # fmt: skip
+@click.option(
+    "--lease", "lease_s", callback=_lease, metavar="TIME",
+    help="How long each host is there, as in 30min or 1h30min: tells how many that takes.",
+)  # fmt: skip
 @json_option
-def cost(name: str, price: Decimal, link_mbps: int, as_json: bool) -> None:
+def cost(
+    name: str, price: Decimal, link_mbps: int, hosts: int | None, lease_s: int | None, as_json: bool
+) -> None:
     """What a plan costs at a price per hour: pull, boots, windows, total; by arm and by claim.
 
-    By the plan's own estimates and the sizes in the locks. A claim's price is that of measuring it
-    alone; in one run the claims share their arms.
+    By the plan's own estimates and the sizes in the locks. Each host pays its own setup, and the
+    first boots of its own arms. A claim's price is that of measuring it alone, on those hosts that
+    hold an arm of it; in one run the claims share their arms.
 
     \b
     Example:
       kit plan cost l4-confounds --price 0.80
+      kit plan cost sm90-confounds --price 3 --lease 30min
+      kit plan cost l4-confounds --price 0.80 --hosts 4
     """
+    if hosts and lease_s:
+        raise click.UsageError("--hosts and --lease each tell how the blocks are shared: give one")
     here = home()
     plan = find_plan(here, name)
     needs = needs_of(here, plan)
     tariff = Tariff(price, link_mbps, needs.layers_bytes, needs.models_bytes)
-    found = cost_of(plan, tariff)
+    found = cost_of(plan, tariff, _shares(plan, tariff, hosts or 1, lease_s))
     claims = rows_by_claim(found, arms_of_claims(plan), tariff)
     if as_json:
         print_json(_cost_object(plan.id, found, tariff, claims))
@@ -205,6 +246,15 @@ def cost(name: str, price: Decimal, link_mbps: int, as_json: bool) -> None:
         [(i.what, i.count, duration(i.seconds), tariff.money(i.seconds)) for i in found.items]
         + [("total", "", duration(found.seconds), tariff.money(found.seconds))],
     )
+    if len(found.hosts) > 1 or lease_s:
+        echo(f"\n{count(len(found.hosts), 'host')}, each with an empty cache:")
+        print_table(
+            ("host", "holds", "boots", "time", "cost"),
+            [
+                (n, named(one.blocks), one.boots, duration(one.seconds), tariff.money(one.seconds))
+                for n, one in enumerate(found.hosts, 1)
+            ],
+        )
     if not needs.layers_bytes and plan.engine.lock.startswith("images"):
         echo("the pull is not counted: the image lock is not resolved; try: kit images lock")
     echo()
@@ -231,6 +281,10 @@ def _cost_object(
         "price_per_hour": str(tariff.price),
         "link_mbps": tariff.link_mbps,
         "items": [{"what": i.what, "count": i.count, **priced(i.seconds)} for i in found.items],
+        "hosts": [
+            {"blocks": list(one.blocks), "boots": one.boots, **priced(one.seconds)}
+            for one in found.hosts
+        ],
         "arms": [{"arm": a.arm, "boots": a.boots, **priced(a.seconds)} for a in found.arms],
         "claims": [
             {"claim": claim, "arms": arms.split(", "), **priced(seconds)}

@@ -1,4 +1,4 @@
-"""What a plan costs on a host rented by the hour: by part, by arm, by claim.
+"""What a plan costs on hosts rented by the hour: by host, by part, by arm, by claim.
 
 Invariant: pure arithmetic over the plan's own estimates and the lock's sizes; seconds are whole,
 money is decimal and rounded up to the cent only where it is shown. Nothing here binds a run.
@@ -6,11 +6,12 @@ money is decimal and rounded up to the cent only where it is shown. Nothing here
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
 
-from records.plan import Arm, Plan, boot_order
+from kit.planning.stays import boot_s
+from records.plan import Plan, boot_order
 
 # Assumed, not measured: layers are unpacked one after another, at this rate of compressed bytes.
 _UNPACK_BYTES_PER_S = 150_000_000
@@ -50,59 +51,108 @@ class ArmCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """The whole plan, by part and by arm; `once_s`: what is paid before the first boot."""
+class HostCost:
+    """One host: its blocks, and seconds by arm on it. `once_s`: what it pays before a boot."""
 
-    items: tuple[Item, ...]
+    blocks: tuple[int, ...]
     arms: tuple[ArmCost, ...]
     once_s: int
 
     @property
+    def boots(self) -> int:
+        """Its measured boots."""
+        return sum(arm.boots for arm in self.arms)
+
+    @property
     def seconds(self) -> int:
         """From the moment that the host is there to the seal."""
+        return self.once_s + sum(arm.seconds for arm in self.arms)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The whole plan, by part and by arm, over all its hosts.
+
+    `once_s`: what each host pays before its first boot.
+    """
+
+    items: tuple[Item, ...]
+    arms: tuple[ArmCost, ...]
+    once_s: int
+    hosts: tuple[HostCost, ...]
+
+    @property
+    def seconds(self) -> int:
+        """Of all hosts, each from the moment that it is there to the seal."""
         return sum(item.seconds for item in self.items)
 
     def of_arms(self, names: Collection[str]) -> int:
-        """Seconds for these arms alone, on a host of their own."""
-        return self.once_s + sum(arm.seconds for arm in self.arms if arm.arm in names)
+        """Seconds for these arms alone, on those of the hosts that hold one of them."""
+        held = [[one.seconds for one in host.arms if one.arm in names] for host in self.hosts]
+        return sum(self.once_s + sum(seconds) for seconds in held if seconds)
 
 
-def cost_of(plan: Plan, tariff: Tariff) -> Cost:
-    """Every part of the plan's time."""
+def once_s(plan: Plan, tariff: Tariff) -> int:
+    """What passes on a host before its first boot."""
+    return sum(item.seconds for item in _before(plan, tariff, 1))
+
+
+def cost_of(plan: Plan, tariff: Tariff, shares: Sequence[tuple[int, ...]] = ()) -> Cost:
+    """Every part of the plan's time. `shares`: the blocks of each host; empty for one host."""
+    per_host_s = once_s(plan, tariff)
+    hosts = tuple(
+        HostCost(blocks, tuple(_arms(plan, blocks)), per_host_s)
+        for blocks in shares or (tuple(range(1, plan.blocks + 1)),)
+    )
     estimates = plan.estimates
+    boots = sum(host.boots for host in hosts)
+    windows = boots * len(plan.windows)
+    first = [plan.first_boot_s(one.arm) for host in hosts for one in host.arms]
+    primed = [one for host in hosts for one in host.arms if plan.arm(one.arm).cache == "warm"]
+    return Cost(
+        items=(
+            *_before(plan, tariff, len(hosts)),
+            Item("first boots", len(primed), sum(first)),
+            Item("boots", boots, boots * estimates.boot_s),
+            Item("windows", windows, windows * estimates.window_s),
+        ),
+        arms=tuple(_over_hosts(arm.id, hosts) for arm in plan.arms),
+        once_s=per_host_s,
+        hosts=hosts,
+    )
+
+
+def _before(plan: Plan, tariff: Tariff, hosts: int) -> tuple[Item, ...]:
+    """What is paid before the first boot, on so many hosts."""
+    estimates = plan.estimates
+    if estimates.setup_s and not tariff.layers_bytes:
+        # No image is pulled: from staging to calibration, models too, as the plan has seen it.
+        what = "setup of a host" if hosts == 1 else "setup of the hosts"
+        return (Item(what, hosts, hosts * estimates.setup_s),)
     bits_per_s = tariff.link_mbps * 1_000_000
     transfer_s = -(-tariff.layers_bytes * 8 // bits_per_s)
     unpack_s = -(-tariff.layers_bytes // _UNPACK_BYTES_PER_S)
     models_s = -(-tariff.models_bytes * 8 // bits_per_s)
-    calibration_s = _calibration_s(plan)
-    boots = len(boot_order(plan))
-    primes = sum(arm.cache == "warm" for arm in plan.arms)
-    windows = boots * len(plan.windows)
-    before: tuple[Item, ...] = (
-        Item("pull", 1 if tariff.layers_bytes else 0, transfer_s + unpack_s),
-        Item("models", len(plan.models) if tariff.models_bytes else 0, models_s),
-        Item("calibration", len(_concurrencies(plan)), calibration_s),
-    )
-    if estimates.setup_s and not tariff.layers_bytes:
-        # No image is pulled: from staging to calibration, models too, as the plan has seen it.
-        before = (Item("setup of a host", 1, estimates.setup_s),)
-    return Cost(
-        items=(
-            *before,
-            Item("first boots", primes, sum(plan.first_boot_s(arm.id) for arm in plan.arms)),
-            Item("boots", boots, boots * estimates.boot_s),
-            Item("windows", windows, windows * estimates.window_s),
-        ),
-        arms=tuple(_arm(plan, arm) for arm in plan.arms),
-        once_s=sum(item.seconds for item in before),
+    models = len(plan.models) if tariff.models_bytes else 0
+    return (
+        Item("pull", hosts if tariff.layers_bytes else 0, hosts * (transfer_s + unpack_s)),
+        Item("models", hosts * models, hosts * models_s),
+        Item("calibration", hosts * len(_concurrencies(plan)), hosts * _calibration_s(plan)),
     )
 
 
-def _arm(plan: Plan, arm: Arm) -> ArmCost:
-    estimates = plan.estimates
-    per_boot_s = estimates.boot_s + len(plan.windows) * estimates.window_s
-    boots = len(arm.blocks) or plan.blocks
-    return ArmCost(arm.id, boots, boots * per_boot_s + plan.first_boot_s(arm.id))
+def _arms(plan: Plan, blocks: tuple[int, ...]) -> Iterator[ArmCost]:
+    """The arms that have a boot in these blocks of one host, whose caches are empty at first."""
+    order = boot_order(plan, blocks)
+    for arm in plan.arms:
+        boots = sum(boot.arm == arm.id for boot in order)
+        if boots:
+            yield ArmCost(arm.id, boots, boots * boot_s(plan) + plan.first_boot_s(arm.id))
+
+
+def _over_hosts(arm: str, hosts: Sequence[HostCost]) -> ArmCost:
+    parts = [one for host in hosts for one in host.arms if one.arm == arm]
+    return ArmCost(arm, sum(one.boots for one in parts), sum(one.seconds for one in parts))
 
 
 def _concurrencies(plan: Plan) -> set[int]:

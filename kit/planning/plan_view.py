@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kit.planning.stays import boot_s, primes_s, stay
 from records.decode import to_object
 from records.load import Window
 from records.plan import Plan, boot_order
@@ -15,38 +16,21 @@ def expected_s(plan: Plan, blocks: Sequence[int] = ()) -> int:
     return len(boot_order(plan, tuple(blocks))) * boot_s(plan) + primes_s(plan, blocks)
 
 
-def boot_s(plan: Plan) -> int:
-    """Seconds of a boot with its windows."""
-    return plan.estimates.boot_s + plan.estimates.window_s * len(plan.windows)
-
-
-def primes_s(plan: Plan, blocks: Sequence[int] = ()) -> int:
-    """Seconds of the unmeasured boots that fill the caches of the arms of these blocks, or all."""
-    return sum(map(plan.first_boot_s, {boot.arm for boot in boot_order(plan, tuple(blocks))}))
-
-
 def lease_text(plan: Plan, minutes: int, blocks: Sequence[int] = ()) -> Iterator[str]:
     """Which of the blocks (empty: of all), from the first on, a host holds that is there so long.
 
     Setup and boots by the plan's estimates. With a cache that was carried along, one boot takes
     the place of those that fill it.
     """
-    setup_s, per_boot_s = plan.estimates.setup_s, boot_s(plan)
+    wanted = tuple(blocks or range(1, plan.blocks + 1))
     for what, carried in (("an empty cache", False), ("a carried cache", True)):
-        held: list[int] = []
-        boots = took_s = 0
-        for block in blocks or range(1, plan.blocks + 1):
-            fresh = boots + len(plan.arms_in(block))
-            filling = primes_s(plan, [*held, block])
-            if carried:
-                filling = min(filling, per_boot_s)
-            total_s = setup_s + filling + fresh * per_boot_s
-            if total_s > minutes * 60:
-                break
-            held, boots, took_s = [*held, block], fresh, total_s
-        plural = "s" if len(held) > 1 else ""
-        told = f"block{plural} {', '.join(map(str, held))}" if held else "no block"
-        yield f"{minutes} minutes, {what}: {told}; {boots} boots, {took_s} s of {minutes * 60}"
+        held = stay(plan, wanted, minutes * 60, plan.estimates.setup_s, carried=carried)
+        plural = "s" if len(held.blocks) > 1 else ""
+        told = f"block{plural} {', '.join(map(str, held.blocks))}" if held.blocks else "no block"
+        yield (
+            f"{minutes} minutes, {what}: {told}; "
+            f"{held.boots} boots, {held.seconds} s of {minutes * 60}"
+        )
 
 
 def window_text(window: Window) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -84,9 +83,10 @@ def gpus(plan: Plan) -> int:
 
 
 def limit_minutes(site: SlurmSite, plan: Plan) -> int:
-    """For one block: the plan's own estimate with room, in whole minutes."""
-    cost = cost_of(replace(plan, blocks=1), Tariff(Decimal(0), 1000))
-    return -(-(cost.seconds * site.time_factor + _MARGIN_S + site.notice_s) // 60)
+    """For any one block: the plan's own estimate with room, in whole minutes."""
+    each = cost_of(plan, Tariff(Decimal(0), 1000), [(n + 1,) for n in range(plan.blocks)])
+    longest_s = max(host.seconds for host in each.hosts)
+    return -(-(longest_s * site.time_factor + _MARGIN_S + site.notice_s) // 60)
 
 
 def _parallel(args: Sequence[str]) -> int:

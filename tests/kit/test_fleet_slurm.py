@@ -11,6 +11,7 @@ import pytest
 from kit.fleet.study import Part, parts
 from kit.home import Home
 from kit.planning.plan_file import load_plan
+from kit.planning.stays import primes_s
 from kit.slurm.apptainer import require_bindable
 from kit.slurm.site import SlurmSite, read_site
 from kit.slurm.submission import gpus, limit_minutes, sbatch_argv, script
@@ -109,6 +110,12 @@ def test_gpus_by_the_arms_parallelism(args: tuple[str, ...], count: int) -> None
 def test_the_limit_holds_a_block_with_room() -> None:
     boots = len(L4.arms) * (L4.estimates.boot_s + len(L4.windows) * L4.estimates.window_s)
     assert limit_minutes(SITE, L4) * 60 > 2 * boots
+
+
+def test_a_plan_whose_arms_name_their_blocks_is_given_time_for_its_longest_block() -> None:
+    plan = load_plan(PLANS / "sm90-confounds.toml")
+    longest = max(primes_s(plan, [n + 1]) for n in range(plan.blocks))
+    assert limit_minutes(SITE, plan) * 60 > plan.estimates.setup_s + longest
 
 
 def test_the_script_makes_room_for_the_harness() -> None:
