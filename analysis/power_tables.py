@@ -14,7 +14,7 @@ from itertools import combinations, combinations_with_replacement
 from analysis.metrics import WindowMetrics
 from analysis.plan_order import by_window
 from analysis.power_sources import LEAST_BOOTS, Source, source_table
-from analysis.statistics.blocking import blocked_ratio
+from analysis.statistics.blocking import blocked_ratio, same_ratio
 from analysis.statistics.planning import (
     MOST_BOOTS,
     MOST_HOSTS,
@@ -42,8 +42,6 @@ from analysis.table import MISSING, Column, Table, number, words
 
 # One difference of a pair has no spread.
 _LEAST_PAIRS = 2
-# Log ratios that differ by less than this differ by rounding.
-_NO_ERROR = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ def blocks_table(metrics: Sequence[WindowMetrics]) -> Table:
         for first, second in combinations(arms, 2):
             shared = sorted(arms[first].keys() & arms[second].keys())
             over, under = ([arms[arm][block] for block in shared] for arm in (first, second))
-            if len(shared) < LEAST_BOOTS or _same_ratio(over, under):
+            if len(shared) < LEAST_BOOTS or same_ratio(over, under):
                 continue
             found = blocked_ratio(over, under)
             rows.append(
@@ -120,11 +118,6 @@ def blocks_table(metrics: Sequence[WindowMetrics]) -> Table:
         ),
         tuple(rows),
     )
-
-
-def _same_ratio(one: Sequence[float], two: Sequence[float]) -> bool:
-    ratios = [math.log(a / b) for a, b in zip(one, two, strict=True)]
-    return max(ratios) - min(ratios) < _NO_ERROR
 
 
 def _cv_table(sources: Sequence[Source], design: Design, wanted: Wanted) -> Table:

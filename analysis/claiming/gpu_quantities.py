@@ -15,11 +15,8 @@ from analysis.claiming.needed import boots_to_tell
 from analysis.claiming.quantities import Measure, throughput
 from analysis.claiming.reading import Reading
 from analysis.metrics import WindowMetrics
-from analysis.statistics.blocking import blocked_ratio
+from analysis.statistics.blocking import blocked_ratio, same_ratio
 from records.errors import ClaimError
-
-# Log ratios that differ by less are the same but for rounding.
-_NO_ERROR = 1e-12
 
 
 def ratio_bound(
@@ -165,10 +162,10 @@ def _bound(
     blocks = [block for block in firsts if block in seconds]
     if len(blocks) < 2:
         raise ClaimError("one block gives no interval")
-    ratios = [firsts[block] / seconds[block] for block in blocks]
-    if max(ratios) <= min(ratios) * (1 + _NO_ERROR):
-        return ratios[0]
-    found = blocked_ratio([firsts[b] for b in blocks], [seconds[b] for b in blocks])
+    over, under = ([arm[block] for block in blocks] for arm in (firsts, seconds))
+    if same_ratio(over, under):
+        return over[0] / under[0]
+    found = blocked_ratio(over, under)
     return found.low if end == "low" else found.high
 
 

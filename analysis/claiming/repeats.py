@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from functools import lru_cache
 
 from analysis.claiming.quantities import throughput
 from analysis.claiming.reading import Reading
@@ -75,9 +76,15 @@ def _gap(window: WindowMetrics, gap_ms: float | None) -> float:
 def _consistency(arm: str, window: str, repeat: str, reading: Reading) -> Consistency:
     pairs = reading.by_both_clients(arm, window, repeat)
     try:
-        return consistency([[_log(first), _log(second)] for first, second in pairs])
+        return _of_logs(tuple((_log(first), _log(second)) for first, second in pairs))
     except FormatError as error:
         raise ClaimError(f"arm {arm}, windows {window} and {repeat}: {error.message}") from error
+
+
+@lru_cache(maxsize=1)
+def _of_logs(boots: tuple[tuple[float, float], ...]) -> Consistency:
+    """Taken once for the claims of one arm, which stand one after the other."""
+    return consistency(boots)
 
 
 def _log(window: WindowMetrics) -> float:

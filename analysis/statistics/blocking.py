@@ -17,6 +17,9 @@ from scipy import stats
 from analysis.statistics.samples import sample
 from records.errors import FormatError
 
+# Log ratios that differ by less differ by rounding.
+_NO_ERROR = 1e-12
+
 
 @dataclass(frozen=True, slots=True)
 class BlockedRatio:
@@ -88,6 +91,18 @@ def blocked_ratio(first: ArrayLike, second: ArrayLike, confidence: float = 0.95)
         analysed.relative_efficiency,
         together / scale if scale > 0 else 0.0,
     )
+
+
+def same_ratio(first: ArrayLike, second: ArrayLike) -> bool:
+    """Whether two arms differ by the same ratio in every block, but for rounding.
+
+    Such arms have a ratio and no error of it: `blocked_ratio` gives them no interval. FormatError
+    as there for values that are none of two arms in blocks.
+    """
+    one, two = (np.log(sample(values, 1, positive=True)) for values in (first, second))
+    if one.size != two.size:
+        raise FormatError("two arms are needed, with one value in each block")
+    return bool(np.ptp(one - two) < _NO_ERROR)
 
 
 def randomised_blocks(arms: Sequence[ArrayLike]) -> BlockAnalysis:
