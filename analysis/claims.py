@@ -16,6 +16,7 @@ from analysis.claiming import host_quantities as h
 from analysis.claiming import needed
 from analysis.claiming import quantities as q
 from analysis.claiming import rankings as r
+from analysis.claiming import window_states as w
 from analysis.claiming.claim import Claim
 from analysis.claiming.sm90 import SM90, sm90_claims
 from analysis.goodput import QUANTITIES
@@ -122,6 +123,7 @@ def claims_of(study: str, plan: Plan) -> tuple[Claim, ...]:
         *_rankings(study, plan),
         *_calibrations(study, plan),
         *_hosts(study),
+        *_states(study, plan),
         *sm90_claims(study, study, plan.id),
     )
 
@@ -303,6 +305,47 @@ def _hosts(study: str) -> Iterator[Claim]:
     ):
         id_, where = f"{study}.host.processors.{name}", "worst of the study"
         yield Claim(id_, f"processors of the host: {text}, {where}", study, function, unit, 2)
+
+
+def _states(study: str, plan: Plan) -> Iterator[Claim]:
+    """Of plans that need a GPU."""
+    if not plan.requirements.compute_capability:
+        return
+    every = "of any window, void ones included"
+    for name, text, function, unit, digits in (
+        ("gpu.power-peak", "most power that a GPU was sampled at", w.power_peak_w, "W", 1),
+        (
+            "gpu.clock-lowest",
+            "lowest clock that a GPU's multiprocessors were sampled at",
+            partial(w.sampled, "least", "sm_clock_mhz"),
+            "MHz",
+            0,
+        ),
+        (
+            "gpu.clock-highest",
+            "highest clock that a GPU's multiprocessors were sampled at",
+            partial(w.sampled, "greatest", "sm_clock_mhz"),
+            "MHz",
+            0,
+        ),
+        (
+            "thread.waited-most",
+            "share of a window that the engine's busiest thread waited for a processor, the most",
+            w.thread_waited_percent,
+            "%",
+            2,
+        ),
+    ):
+        yield Claim(f"{study}.{name}", f"{text}, {every}", study, function, unit, digits)
+    for arm in plan.arms:
+        yield Claim(
+            f"{study}.{arm.id}.thread.ran",
+            f"share of a window that the engine's busiest thread ran, median, arm {arm.id}",
+            study,
+            partial(w.thread_ran_percent, arm.id),
+            "%",
+            1,
+        )
 
 
 def _conduct(study: str, plan: Plan) -> Iterator[Claim]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from audit import counted_processors
+from audit.counted_states import WindowState, state_of
 from audit.counter_page import read_times
 from records.decode import from_object
 from records.plan import Plan, boot_order
@@ -96,6 +97,7 @@ class RunCount:
 
     `void`: arm -> void windows of completed boots. `calibrated_ns`: concurrency -> worst p99 error.
     `worths`, `beside_client`: of the processors, once for each time that they were timed.
+    `states`: of completed boots, with their arm: what each window's facts tell of GPU and engine.
     `warmed`, `decided`: of completed boots, with their arm: kernels compiled by round of warm-up,
     and what the engine told.
     """
@@ -106,6 +108,7 @@ class RunCount:
     calibrated_ns: dict[int, int] = field(default_factory=dict)
     worths: list[float] = field(default_factory=list)
     beside_client: list[float] = field(default_factory=list)
+    states: dict[str, tuple[str, list[WindowState]]] = field(default_factory=dict)
     warmed: dict[str, tuple[str, list[int]]] = field(default_factory=dict)
     decided: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
 
@@ -169,6 +172,9 @@ def count_run(events: Path) -> RunCount:
                 one.block = blocks.get(attempts[value["boot"]][0], 0)
                 one.pages = {name.split(".")[-3]: events.parent / name for name in value["metrics"]}
                 one.pace_ns = _pace(value["facts"].get("host"))
+                arm = attempts[value["boot"]][1]
+                states = found.states.setdefault(value["boot"], (arm, []))
+                states[1].append(state_of(value["facts"]))
                 open_windows.setdefault(value["boot"], []).append((one, bool(value["void"])))
             elif kind == "boot.ended" and value["boot"] in attempts:
                 planned, arm = attempts[value["boot"]]
@@ -176,6 +182,7 @@ def count_run(events: Path) -> RunCount:
                 if value["outcome"] != "completed":
                     found.warmed.pop(value["boot"], None)
                     found.decided.pop(value["boot"], None)
+                    found.states.pop(value["boot"], None)
                 for one, void in open_windows.pop(value["boot"], []):
                     if value["outcome"] == "completed" and void:
                         voids.append((planned, arm))
@@ -186,7 +193,7 @@ def count_run(events: Path) -> RunCount:
                 found.outcomes = {p: end for p, end in found.outcomes.items() if p not in cut}
                 found.windows = [w for w in found.windows if attempts[w.boot][0] not in cut]
                 voids = [(planned, arm) for planned, arm in voids if planned not in cut]
-                for of_boots in (found.warmed, found.decided):
+                for of_boots in (found.warmed, found.decided, found.states):
                     for boot in [b for b in of_boots if attempts[b][0] in cut]:
                         of_boots.pop(boot)
     found.void = dict(Counter(arm for _, arm in voids))

@@ -10,6 +10,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from audit import counted_states
 from audit.counted import CLOCKS, Counted, RunCount
 from audit.quantiles import chi_square
 from audit.recount_within import within_boots
@@ -71,7 +72,7 @@ def _conduct(words: str, runs: Sequence[RunCount]) -> float | None:
         return min(_told(one for run in runs for one in run.worths), default=None)
     if words == "host.processors.beside-client":
         return max(_told(one for run in runs for one in run.beside_client), default=None)
-    return None
+    return counted_states.value_of(words, (one for run in runs for one in run.states.values()))
 
 
 def _told(values: Iterable[float]) -> list[float]:

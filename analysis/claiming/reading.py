@@ -7,9 +7,9 @@ arms that are set side by side only from blocks that hold all of them (`common_b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from analysis.claiming.common_blocks import Abreast, abreast, by_arm_told, within
 from analysis.claiming.comparison import Comparison
@@ -57,7 +57,8 @@ class Line:
 class BootRecord:
     """One attempt at a planned boot, without its requests. `windows`: id -> reasons to void it.
 
-    `host_id`: the host that it was made on. `cut_off`: as in analysis/reading.py.
+    `facts`: those of each window that ended. `host_id`: the host that it was made on. `cut_off`: as
+    in analysis/reading.py.
     """
 
     run: str
@@ -69,6 +70,7 @@ class BootRecord:
     warmed: schema.BootWarmed | None = None
     host_id: str = ""
     cut_off: bool = False
+    facts: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,7 @@ def _boot_records(run: Run) -> Iterable[BootRecord]:
                 boot.warmed,
                 boot.host_id,
                 boot.cut_off,
+                tuple(w.ended.facts for w in boot.windows if w.ended is not None),
             )
 
 
@@ -319,6 +322,11 @@ class Reading:
         if not found:
             raise ClaimError(f"study {self._study}: no boot of {arm or 'any arm'}")
         return tuple(found)
+
+    def window_facts(self, arm: str = "") -> tuple[Mapping[str, Any], ...]:
+        """The facts of each window of completed boots, void ones too; of one arm, or of all."""
+        completed = [boot for boot in self.boots(arm) if boot.outcome == "completed"]
+        return tuple(facts for boot in completed for facts in boot.facts)
 
     def calibrations(self, concurrency: int) -> tuple[schema.Calibrated, ...]:
         """What the client was found to be worth at this concurrency, in every run."""

@@ -31,6 +31,11 @@ OTHERWISE: list[tuple[str, float | str]] = [
     ("sm90.jit.draft.last", 3),
     ("sm90.backend.draft", "FLASHINFER"),
     ("sm90-confounds.version.draft", "2"),
+    ("sm90-shape8b.gpu.power-peak", 700.5),
+    ("sm90-shape8b.gpu.clock-lowest", 1850),
+    ("sm90-shape8b.gpu.clock-highest", 1979),
+    ("sm90-host-4.thread.waited-most", 0.5),
+    ("sm90-host-4.draft.thread.ran", 78.5),
 ]
 
 
