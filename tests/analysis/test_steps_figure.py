@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.figure import Figure as Canvas
+from matplotlib.image import AxesImage
 
 from analysis.figures.rows import rows_of
-from analysis.figures.steps import draw_steps, steps_figure
+from analysis.figures.steps import draw_steps, height_of, steps_figure
 from analysis.figures.style import RC, TALLEST, WIDE
 from analysis.reading import Run, read_run
 from records.run_directory import RunDirectory
@@ -47,14 +49,22 @@ def test_what_is_drawn_is_the_table(h200):
         canvas = Canvas(figsize=figure.size_in, layout="constrained")
         figure.draw(canvas, figure.data)
     rows = [row for row in rows_of(figure.data) if row["arm"] == "draft-eager"]
-    (panel,) = [a for a in canvas.axes if a.get_title("left").startswith("draft-eager")]
-    (image,) = panel.images
+    image = strips(canvas)["draft-eager"]
     shown = np.asarray(image.get_array())
     assert shown.shape[0] == len(rows) == 10
     fastest = np.percentile(np.concatenate([row["step_gaps_ms"] for row in rows]), 5)
     one = rows[4]["step_gaps_ms"]
     assert shown[4, : len(one)] == pytest.approx(np.array(one) / fastest)
     assert np.isnan(shown[4, len(one) :]).all() or shown.shape[1] == len(one)
+
+
+def strips(canvas: Canvas) -> dict[str, AxesImage]:
+    """The cells of each arm by what stands beside them."""
+    return {
+        tick.get_text(): image
+        for axis in canvas.axes[:-1]  # the last is the scale
+        for tick, image in zip(axis.get_yticklabels(), axis.images, strict=True)
+    }
 
 
 def drawn(rows: list[tuple[str, ...]]) -> Canvas:
@@ -67,15 +77,39 @@ def drawn(rows: list[tuple[str, ...]]) -> Canvas:
 
 def test_a_thousand_boots_are_not_hidden_by_the_lines_between_them():
     (panel, *_) = drawn([("c1", "one", "r", f"b{b}", "20.0 50.0") for b in range(1000)]).axes
-    (lines,) = panel.collections
+    (lines,) = panel.collections[:1]
     row_pt = TALLEST * 72 / 1000
     assert max(lines.get_linewidths()) < row_pt / 3
 
 
 def test_boots_of_two_windows_of_one_stream_are_counted_once_in_each():
     rows = [(w, "one", "r", f"b{b}", "20.0 50.0") for w in ("c1", "long") for b in (1, 2)]
-    titles = [axis.get_title("left") for axis in drawn(rows).axes]
-    assert titles[:2] == ["one, window c1, 2 boots", "one, window long, 2 boots"]
+    found = strips(drawn(rows))
+    assert {head: image.get_array().shape[0] for head, image in found.items()} == {
+        "one, c1": 2, "one, long": 2,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("arms", [1, 2, 15, 34, 60, 100])
+def test_every_arm_has_a_name_that_none_hides(arms):
+    names = [f"arm-of-a-name-{n:03d}" for n in range(arms)]
+    rows = [("c1", name, "r", f"b1-{name}", "20.0 50.0 " * 30) for name in names]
+    figure = steps_figure([])
+    height_in = height_of(replace(figure.data, rows=tuple(rows)))
+    with mpl.rc_context(RC):
+        canvas = Canvas(figsize=(WIDE, height_in), layout="constrained")
+        draw_steps(canvas, replace(figure.data, rows=tuple(rows)))
+        canvas.draw_without_rendering()
+    assert height_in <= TALLEST
+    assert list(strips(canvas)) == names
+    page = canvas.bbox
+    for axis in canvas.axes:
+        boxes = [tick.get_window_extent() for tick in axis.get_yticklabels() if tick.get_text()]
+        assert all(box.x0 >= page.x0 for box in boxes)
+        assert not any(one.overlaps(two) for one, two in pairwise(boxes))
+    label = canvas.axes[-1].xaxis.label.get_window_extent()
+    assert page.x0 <= label.x0
+    assert label.x1 <= page.x1
 
 
 def test_without_a_window_of_one_stream_it_says_so(tmp_path):
