@@ -8,7 +8,7 @@ is another study: it has the same claims under its own name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Protocol
 
@@ -46,16 +46,21 @@ class _Maker(Protocol):
     ) -> Claim: ...
 
 
-def _decisions(claim: _Maker) -> Iterator[Claim]:
+def _decisions(claim: _Maker, flash: Iterable[str], other: Iterable[str]) -> Iterator[Claim]:
+    """Backend and graphs of each arm; of those in `flash` the version of FlashAttention, too."""
+
     def decided(arm: str, name: str, text: str, *path: str) -> Claim:
         return claim(f"{name}.{arm}", f"{text}, arm {arm}", partial(q.decided, path, arm))
 
-    for arm in ("draft", "fp8", "fa2", "fa2-fp8", "flashinfer", "flashinfer-fp8"):
+    for arm in (*flash, *other):
         yield decided(arm, "backend", "attention backend of the target", "target", "backend")
         yield decided(arm, "graphs", "CUDA-graph mode in effect", "cudagraph_effective")
-    for arm in ("draft", "fp8", "fa2"):
+    for arm in flash:
         version = "target", "flash_attention_version"
         yield decided(arm, "version", "FlashAttention version of the target", *version)
+
+
+def _independence(claim: _Maker) -> Iterator[Claim]:
     yield claim(
         "backend.independent",
         "whether target and draft come to different backends when the target's alone is pinned",
@@ -247,7 +252,10 @@ def sm90_claims(prefix: str, study: str, plan_id: str) -> tuple[Claim, ...]:
 
     if plan_id == _CONFOUNDS:
         return (
-            *_decisions(claim),
+            *_decisions(
+                claim, ("draft", "fp8", "fa2"), ("fa2-fp8", "flashinfer", "flashinfer-fp8")
+            ),
+            *_independence(claim),
             *_decomposition(claim),
             *_dispersion(claim),
             *_inversion(claim, _LENGTHS),
@@ -256,7 +264,7 @@ def sm90_claims(prefix: str, study: str, plan_id: str) -> tuple[Claim, ...]:
             *_repeats(claim),
         )
     if plan_id == _SHAPE:
-        return tuple(_inversion(claim, _SHAPE_LENGTHS))
+        return (*_decisions(claim, ("bf16", "kv8"), ()), *_inversion(claim, _SHAPE_LENGTHS))
     return ()
 
 
