@@ -10,6 +10,7 @@ import json
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from records import schema
@@ -85,10 +86,9 @@ def run_boot(context: Context, boot: BootIdentity) -> str:
     clean: CleanReport | None = None
     engine: EngineProcess | None = None
     try:
-        with context.interruption.shield():
-            with on_cpus(context.job.engine_cpus):
-                engine = process.start(argv, env, log_path, context.scratch, (HOST, port))
-            leftover.remember(context.scratch, engine)
+        remember = partial(leftover.remember, context.scratch)
+        with context.interruption.shield(), on_cpus(context.job.engine_cpus):
+            engine = process.start(argv, env, log_path, context.scratch, (HOST, port), remember)
         _live(context, boot, engine, spec)
         ending = Ending("completed")
     except EngineBootError as error:

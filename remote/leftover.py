@@ -7,24 +7,22 @@ given to somebody else in the meantime has another start time and is left alone.
 from __future__ import annotations
 
 import json
-import os
-import signal
 import time
 from pathlib import Path
 
 from remote.engine import proctree
-from remote.engine.process import EngineProcess
 
 _NAME = "engine.json"
 _WAIT_S = 10.0
 _POLL_S = 0.05
 
 
-def remember(scratch: Path, engine: EngineProcess) -> None:
-    """Note the engine that was just started."""
-    found = proctree.read(engine.pid)
-    start_ticks = found.start_ticks if found else 0
-    (scratch / _NAME).write_text(json.dumps({"pid": engine.pid, "start_ticks": start_ticks}))
+def remember(scratch: Path, key: tuple[int, int]) -> None:
+    """Note an engine's pid and start time: before it is let run, so that none runs unnoted."""
+    pid, start_ticks = key
+    fresh = scratch / f"{_NAME}.new"
+    fresh.write_text(json.dumps({"pid": pid, "start_ticks": start_ticks}))
+    fresh.replace(scratch / _NAME)  # whole, or not at all
 
 
 def forget(scratch: Path) -> None:
@@ -41,31 +39,16 @@ def end(scratch: Path) -> int:
     root = (int(note["pid"]), int(note["start_ticks"]))
     killed: set[tuple[int, int]] = set()
     deadline = time.monotonic() + _WAIT_S
-    while time.monotonic() < deadline:
-        alive = _members(root, killed)
+    while not _is_somebody_elses(root) and time.monotonic() < deadline:
+        alive = proctree.kill(root, killed)
         if not alive:
             break
-        for process in alive:
-            killed.add(process.key)
-            _kill(process.pid)
+        killed |= alive
         time.sleep(_POLL_S)
     forget(scratch)
     return len(killed)
 
 
-def _members(root: tuple[int, int], known: set[tuple[int, int]]) -> list[proctree.Process]:
-    processes = proctree.snapshot()
-    now = processes.get(root[0])
-    # A pid is not given out again while a session of that number lives (kernel pid.c, alloc_pid and
-    # free_pid): if somebody else has it, nothing of the engine's session is left.
-    if now is not None and now.key != root:
-        return []
-    keys = proctree.belonging(processes, root, known)
-    return [p for p in processes.values() if p.key in keys and p.alive]
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
+def _is_somebody_elses(root: tuple[int, int]) -> bool:
+    now = proctree.read(root[0])
+    return now is not None and now.key != root

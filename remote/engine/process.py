@@ -10,16 +10,14 @@ from __future__ import annotations
 import http.client
 import os
 import signal
-import subprocess
-import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from records.errors import EngineBootError, PortInUseError
 from remote.engine import proctree
+from remote.engine.guarded import Guarded
 from remote.engine.log import cause_of_death, last_lines
 from remote.engine.ports import holder, listener_pids, require_port_free
 
@@ -64,27 +62,31 @@ class StopReport:
 class EngineProcess:
     """A started engine. Keeps every process of its tree that was ever seen."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], log_path: Path, started_ns: int) -> None:
-        self._popen = popen
-        self.pid = popen.pid
+    def __init__(self, guarded: Guarded, log_path: Path, started_ns: int) -> None:
+        self._guarded = guarded
+        self.pid = guarded.pid
         self.log_path = log_path
         self.started_ns = started_ns
-        first = proctree.read(popen.pid)
-        self._root = first.key if first else (popen.pid, 0)
+        self._root = guarded.key
         self._seen = {self._root}
 
     def exit_status(self) -> int | None:
         """None while the first process runs."""
-        return self._popen.poll()
+        return self._guarded.exit_status()
 
     def members(self) -> tuple[proctree.Process, ...]:
         """The processes of the tree alive now; also reaps adopted ones that have ended."""
+        keeper = self._guarded.keeper
         processes = proctree.snapshot()
-        self._seen |= proctree.belonging(processes, self._root, self._seen)
+        self._seen |= proctree.belonging(processes, self._root, self._seen, keeper)
         proctree.reap(self._seen, processes, except_pid=self.pid)
-        self._popen.poll()
+        self.exit_status()
         now = (processes.get(pid) for pid, _ in sorted(self._seen))
         return tuple(p for p in now if p is not None and p.key in self._seen and p.alive)
+
+    def let_go(self) -> None:
+        """The engine was stopped: its guard ends whatever is left, and ends."""
+        self._guarded.let_go()
 
     @property
     def seen(self) -> int:
@@ -98,9 +100,12 @@ def start(
     log_path: Path,
     cwd: Path,
     listen: tuple[str, int] | None = None,
+    remember: Callable[[tuple[int, int]], None] = lambda _key: None,
 ) -> EngineProcess:
     """Start an engine in a session of its own, stdout and stderr to a new file at `log_path`.
 
+    `remember` is called with its pid and start time before anything of it is executed. If this
+    process ends without `stop`, the engine is killed with all that it started (engine/guard.py).
     PortInUseError if `listen` is taken; EngineBootError if the program or the directory is not
     there, or the log exists already: a log holds one boot. The log is raw, so redact what is kept.
     """
@@ -111,23 +116,22 @@ def start(
         log = log_path.open("xb")
     except OSError as error:
         raise EngineBootError(f"cannot create the engine's log: {error}") from error
-    with log, _default_interrupt():
-        started_ns = time.monotonic_ns()
-        try:
-            popen = subprocess.Popen(
-                list(argv),
-                env=dict(env),
-                cwd=cwd,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise EngineBootError(
-                f"cannot start the engine: {error}", remedy="install it again: make reproduce"
-            ) from error
-    return EngineProcess(popen, log_path, started_ns)
+    with log:
+        guarded = Guarded(argv, env, cwd, log)
+    try:
+        remember(guarded.key)
+    except OSError:
+        guarded.let_go()
+        raise
+    started_ns = time.monotonic_ns()
+    try:
+        guarded.go()
+    except OSError as error:
+        guarded.let_go()
+        raise EngineBootError(
+            f"cannot start the engine: {error}", remedy="install it again: make reproduce"
+        ) from error
+    return EngineProcess(guarded, log_path, started_ns)
 
 
 def wait_healthy(
@@ -197,6 +201,7 @@ def stop(engine: EngineProcess, grace_ns: int = GRACE_NS) -> StopReport:
             for process in alive:
                 _signal(process, signal.SIGKILL)
             alive = _wait_gone(engine, min(time.monotonic_ns() + 500_000_000, deadline_ns))
+    engine.let_go()
     return StopReport(
         signals=tuple(signals),
         took_ns=time.monotonic_ns() - began_ns,
@@ -260,17 +265,3 @@ def _boot_error(engine: EngineProcess, what: str) -> EngineBootError:
 
 def _how(status: int) -> str:
     return f"by signal {-status}" if status < 0 else f"with exit status {status}"
-
-
-@contextmanager
-def _default_interrupt() -> Iterator[None]:
-    """An ignored SIGINT is inherited over exec and would make the engine deaf to a clean stop."""
-    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-    if not ignored or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)

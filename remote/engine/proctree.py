@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,22 +88,31 @@ def adopt_orphans() -> bool:
 
 
 def belonging(
-    processes: dict[int, Process], root: tuple[int, int], known: Iterable[tuple[int, int]]
+    processes: dict[int, Process],
+    root: tuple[int, int],
+    known: Iterable[tuple[int, int]],
+    keeper: int | None = None,
 ) -> set[tuple[int, int]]:
     """Keys of the tree of `root`: its session, what was known before, and all their descendants.
 
-    Orphans that left the session come to this process (see adopt_orphans): its children younger
-    than the root and of a session that is not its own are taken as the engine's.
+    Orphans that left the session come to the engine's guard, `keeper`, of which every child is the
+    engine's; without one to this process (see adopt_orphans): its children younger than the root
+    and of a session that is not its own are taken as the engine's.
     """
     me = os.getpid()
     own_session = os.getsid(0)
     root_pid, root_start = root
     known_keys = set(known) | {root}
+    # A pid is not given out again while a session of that number lives (kernel pid.c, alloc_pid and
+    # free_pid): if somebody else has it, nothing of the engine's session is left.
+    holder = processes.get(root_pid)
+    session = root_pid if holder is None or holder.key == root else None
     members = {
         p.pid
         for p in processes.values()
         if p.key in known_keys
-        or (p.session == root_pid and p.start_ticks >= root_start)
+        or p.parent == keeper
+        or (p.session == session and p.start_ticks >= root_start)
         or (p.parent == me and p.session != own_session and p.start_ticks > root_start)
     }
     grown = True
@@ -125,3 +135,21 @@ def reap(keys: Iterable[tuple[int, int]], processes: dict[int, Process], except_
                 os.waitpid(process.pid, os.WNOHANG)
             except ChildProcessError:
                 continue
+
+
+def kill(
+    root: tuple[int, int], known: set[tuple[int, int]], keeper: int | None = None
+) -> set[tuple[int, int]]:
+    """SIGKILL to all that is alive of the tree (see `belonging`); their keys.
+
+    Whoever forks in that moment may have a child left: call it until it finds none.
+    """
+    processes = snapshot()
+    keys = belonging(processes, root, known, keeper)
+    alive = {p.key for p in processes.values() if p.key in keys and p.alive}
+    for pid, _ in alive:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            continue  # ended meanwhile; or of another user, whom only root may end
+    return alive
