@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from audit.own_steps import cut_off
 from audit.request_faults import RequestFault, faults
 from records import canonical, schema
 from records.chain import MAX_LINE_BYTES
@@ -56,7 +57,9 @@ class RequestCount:
     `unlisted`: requests of several tokens that came without a list of their steps, with so many
     `unlisted_tokens` after the first, and `unlisted_alone` of them with one token in the last
     chunk. `over_least`, `over_most`: by how much the steps and accepted tokens of a list exceed the
-    tokens after the first, over the requests with one. `prompt_tokens` is -1 where the server did
+    tokens after the first, over the requests with one. `cut_off`: accepted tokens that the last
+    chunks lost, by those lists; `not_steps`: lists that are not of their request's chunks
+    (audit/own_steps.py). `prompt_tokens` is -1 where the server did
     not say of each request. `whole_ns`, `first_ns`: how long the completed requests took in all, to
     their end and to their first chunk. `ramp_last_ns`, `steady_first_ns`: when the last request of
     the ramp was sent, and the first that is none; -1.
@@ -77,6 +80,8 @@ class RequestCount:
     unlisted_alone: int = 0
     over_least: int = 0
     over_most: int = 0
+    cut_off: int = 0
+    not_steps: int = 0
     cached_tokens: int = 0
     ramp_last_ns: int = -1
     steady_first_ns: int = -1
@@ -105,6 +110,9 @@ class RequestCount:
                 over = len(request.step_accepted) + sum(request.step_accepted) - later
                 self.over_least = min(self.over_least, over)
                 self.over_most = max(self.over_most, over)
+                cut = cut_off(request.chunk_tokens, request.step_accepted)
+                self.cut_off += cut or 0
+                self.not_steps += cut is None
             elif later > 0:
                 self.unlisted += 1
                 self.unlisted_tokens += later

@@ -34,9 +34,10 @@ ACCEPTANCE = Code(
     "warning",
     "the server's counters and the client's chunks disagree on accepted tokens",
     "Tokens minus chunks, over a window, is what the counters say was accepted, less what the ends "
-    "of requests cut off (analysis/acceptance.py), and up to one step more for each request whose "
-    "own list of steps the server lost, where its last chunk has room for two. Else a chunk is "
-    "not a step here, and step gaps are not times between steps.",
+    "of requests cut off (analysis/acceptance.py). A request with a list of its steps says itself "
+    "what its end cut off, and each of its chunks is a step of the list. One whose list the server "
+    "lost may have lost as much as a step drafts, or hold one step more where its last chunk has "
+    "room for two. Else a chunk is not a step here, and step gaps are not times between steps.",
     "look for steps that the server put into one chunk; acceptance is then that of the counters",
 )
 
@@ -123,19 +124,21 @@ def _acceptance(shown: str, event: Event, scan: JournalScan) -> Iterator[Finding
     if arm is None or window.void or window.counters.drafts <= 0:
         return
     report, count = window.report, scan.count_of(window)
-    missing = window.counters.accepted_tokens - (count.tokens - count.chunks)
-    at_most = most_drafted(arm, window.counters) * report.completed
-    # vLLM 0.29.0 loses the list of a request whose last chunk holds two steps.
-    joined = count.unlisted - count.unlisted_alone
-    if report.completed == report.planned and not -joined <= missing <= at_most:
-        place = f"boot {window.boot}, window {window.window}"
-        yield ACCEPTANCE.at(
-            shown,
-            event.line,
-            f"{place}: {ACCEPTANCE.title}",
-            f"{count.tokens - count.chunks} seen by the client",
-            f"{window.counters.accepted_tokens} less at most {at_most}, or up to {joined} more",
-        )
+    if report.completed != report.planned:
+        return
+    message = f"boot {window.boot}, window {window.window}: {ACCEPTANCE.title}"
+    if count.not_steps:
+        got = f"{count.not_steps} requests whose chunks are not the steps of their own lists"
+        yield ACCEPTANCE.at(shown, event.line, message, got, "none")
+    seen, accepted = count.tokens - count.chunks, window.counters.accepted_tokens
+    # Only a request without a list leaves room: vLLM 0.29.0 loses that of one whose last chunk
+    # holds two steps.
+    most = count.cut_off + most_drafted(arm, window.counters) * count.unlisted
+    least = count.cut_off - (count.unlisted - count.unlisted_alone)
+    if not least <= accepted - seen <= most:
+        cut = f"{least} to {most}" if least < most else str(most)
+        want = f"{accepted} by the server, less {cut} cut off"
+        yield ACCEPTANCE.at(shown, event.line, message, f"{seen} seen by the client", want)
 
 
 def _beyond(

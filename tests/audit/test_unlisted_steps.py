@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import sealed_run
 
 from records import schema
+from records.digest import Digest
 from records.measurement import Request
+from tests.engine_words import metrics_page
 
 
 def reporting(change: Any) -> sealed_run.Shape:
@@ -41,7 +45,7 @@ def test_the_lists_that_are_left_are_still_held_to_the_counters(project, codes):
         return (replace(one, step_accepted=(*one.step_accepted, *[0] * 1_000)), *others)
 
     project.add_run("run-3", reporting(too_many))
-    assert codes(project) == {"COUNT02"}
+    assert codes(project) == {"COUNT02", "VOID03"}
 
 
 def test_what_is_left_over_must_fit_the_requests_without_a_list(project, codes):
@@ -50,7 +54,7 @@ def test_what_is_left_over_must_fit_the_requests_without_a_list(project, codes):
         return (replace(one, step_accepted=(0,)), *others)
 
     project.add_run("run-3", reporting(too_few))
-    assert codes(project) == {"COUNT02"}
+    assert codes(project) == {"COUNT02", "VOID03"}
 
 
 def more_than_the_tokens(requests: tuple[Request, ...]) -> tuple[Request, ...]:
@@ -68,9 +72,14 @@ def without_one_at_will(requests: tuple[Request, ...]) -> tuple[Request, ...]:
 
 
 def ending_alone(request: Request) -> Request:
-    """The same tokens and steps, the last token in a chunk of its own."""
+    """The same tokens, and as many accepted, the last token in a chunk of its own."""
     *chunks, before, last = request.chunk_tokens
-    return replace(request, chunk_tokens=(*chunks, before + last - 1, 1))
+    *steps, one, two = request.step_accepted
+    return replace(
+        request,
+        chunk_tokens=(*chunks, before + last - 1, 1),
+        step_accepted=(*steps, one + last - 1, two - last + 1),
+    )
 
 
 def left_for_others(requests: tuple[Request, ...]) -> tuple[Request, ...]:
@@ -82,10 +91,19 @@ def left_for_others(requests: tuple[Request, ...]) -> tuple[Request, ...]:
     return tuple(sorted((lost, *higher), key=lambda r: r.index))
 
 
-@pytest.mark.parametrize("forged", [more_than_the_tokens, without_one_at_will, left_for_others])
-def test_a_lost_list_hides_no_forgery(project: Any, codes: Any, forged: Callable[..., Any]) -> None:
+@pytest.mark.parametrize(
+    ("forged", "said"),
+    [
+        (more_than_the_tokens, {"COUNT02", "VOID03"}),
+        (without_one_at_will, {"COUNT02"}),
+        (left_for_others, {"COUNT02", "VOID03"}),
+    ],
+)
+def test_a_lost_list_hides_no_forgery(
+    project: Any, codes: Any, forged: Callable[..., Any], said: set[str]
+) -> None:
     project.add_run("run-3", reporting(forged))
-    assert codes(project) == {"COUNT02"}
+    assert codes(project) == said
 
 
 @pytest.mark.parametrize("listed", [True, False])
@@ -134,3 +152,60 @@ def test_two_steps_in_a_last_chunk_are_expected_where_the_list_is_lost(
 
     project.add_run("run-3", sealed_run.Shape(edit=edit))
     assert codes(project) == said
+
+
+def a_token_later(requests: tuple[Request, ...]) -> tuple[Request, ...]:
+    """One token moved from a chunk to the next; the list, and every sum, stays."""
+    one, *others = requests
+    first, before, after, *rest = one.chunk_tokens
+    return (replace(one, chunk_tokens=(first, before - 1, after + 1, *rest)), *others)
+
+
+def a_longer_last_step(requests: tuple[Request, ...]) -> tuple[Request, ...]:
+    """Each request's last step accepted one more, which its end would have cut off."""
+    return tuple(
+        replace(r, step_accepted=(*r.step_accepted[:-1], r.step_accepted[-1] + 1)) for r in requests
+    )
+
+
+def a_better_step(requests: tuple[Request, ...]) -> tuple[Request, ...]:
+    """Each request's first step accepted one more than its chunk holds."""
+    return tuple(
+        replace(r, step_accepted=(r.step_accepted[0] + 1, *r.step_accepted[1:])) for r in requests
+    )
+
+
+@pytest.mark.parametrize(
+    ("forged", "raised", "said"),
+    [
+        (a_token_later, 0, {"VOID03"}),
+        (a_longer_last_step, 1, set()),  # as true as what was there, by all that is recorded
+        (a_longer_last_step, 0, {"COUNT02", "VOID03"}),
+        (a_better_step, 1, {"VOID03"}),
+    ],
+)
+def test_where_all_lists_are_told_there_is_no_slack(
+    project: Any, codes: Any, forged: Callable[..., Any], raised: int, said: set[str]
+) -> None:
+    """The counters, and the pages that they are from, agree with the lists where these rise."""
+
+    def edit(event: Any) -> Any:
+        if isinstance(event, schema.WindowRequests) and event.requests[0].step_accepted:
+            return replace(event, requests=forged(event.requests))
+        if isinstance(event, schema.WindowEnded) and event.counters.drafts > 0:
+            return with_more_accepted(event, raised * event.report.planned, project.run("run-3"))
+        return event
+
+    project.add_run("run-3", sealed_run.Shape(edit=edit))
+    assert codes(project) == said
+
+
+def with_more_accepted(event: schema.WindowEnded, more: int, directory: Path) -> schema.WindowEnded:
+    """The window's counters, and the page after it, with so many more accepted tokens."""
+    counters = event.counters
+    counters = replace(counters, accepted_tokens=counters.accepted_tokens + more)
+    name = next(name for name in event.metrics if ".after." in name)
+    page = gzip.compress(metrics_page(counters), mtime=0)
+    (directory / name).write_bytes(page)
+    metrics = {**event.metrics, name: Digest.of(page)}
+    return replace(event, counters=counters, metrics=metrics)
