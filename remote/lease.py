@@ -6,10 +6,11 @@ Invariant: decided before a block's first boot, by time alone; a block that was 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from records.plan import Plan, PlannedBoot
+from records.schema import BootEnded, BootStarted, Envelope
 
 # Besides the second binding, which takes what the first one took: the seal, and carrying home.
 _RESERVE_S = 15.0
@@ -47,6 +48,25 @@ class Lease:
         """The boot that filled the caches of this arm took so long."""
         self.first_s += seconds
         self.first_by_plan_s += self.plan.first_boot_s(arm)
+
+    def recall(self, events: Iterable[Envelope]) -> None:
+        """Learn what boots took from a run's own events, as if it had not been interrupted.
+
+        From boot.started to boot.ended; of an interrupted boot the end may be that of another
+        harness, perhaps by the clock of another boot of the host, and nothing is learned.
+        """
+        begun: dict[str, tuple[BootStarted, int]] = {}
+        for envelope in events:
+            event = envelope.event
+            if isinstance(event, BootStarted):
+                begun[event.boot] = event, envelope.t_ns
+            elif isinstance(event, BootEnded) and event.outcome != "interrupted":
+                boot, start_ns = begun[event.boot]
+                seconds = (envelope.t_ns - start_ns) / 1e9
+                if boot.planned:
+                    self.took(boot.arm, seconds, event.outcome)
+                elif event.outcome == "completed":
+                    self.took_first(boot.arm, seconds)
 
     def fits(self, block: int, now_unix_s: float, first: Sequence[str] = ()) -> bool:
         """Whether the block's boots end in time, after those that fill the caches of `first` arms.

@@ -194,6 +194,7 @@ def _boots(
     costs nothing.
     """
     lease = Lease(context.plan, context.job.ends_unix_s, binding_s)
+    lease.recall(RunDirectory(context.records).read())
     failures: Counter[str] = Counter()
     block = 0
     for boot in remaining:

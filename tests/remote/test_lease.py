@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,8 +11,16 @@ from pathlib import Path
 import pytest
 
 from kit.planning.plan_file import load_plan
+from records import canonical
+from records.decode import from_object, to_object
+from records.digest import Digest
+from records.job import Job
+from records.journal import Journal
 from records.plan import Plan, boot_order
+from records.run_directory import RunDirectory
+from records.schema import BootEnded, BootStarted, Clock, Envelope, RunEnded, RunStarted
 from remote.lease import Lease
+from tests.remote.test_stop_at_any_moment import prepared
 
 FAR = 10**6
 
@@ -83,3 +92,78 @@ def test_a_boot_that_failed_at_once_does_not_make_the_others_short(plan):
     lease = Lease(plan, 1000, binding_s=5)
     lease.took(plan.arms[0].id, 1, "failed")
     assert fits_until(lease, 1 + 10)
+
+
+def told(lease_of: Plan, *boots: tuple[str, str, int, str]) -> list[Envelope]:
+    """A journal of these boots one after another: (planned, arm, seconds, outcome)."""
+    clock = Clock(0, 0, "h")
+    lines = [Envelope(0, 0, journal_head(lease_of))]
+    t_ns = 0
+    for number, (planned, arm, seconds, outcome) in enumerate(boots):
+        boot = f"{planned or 'prime'}.{number}"
+        begun = BootStarted(boot, planned, 1, arm, (), {}, 1, {}, clock)
+        lines.append(Envelope(len(lines), t_ns, begun))
+        t_ns += seconds * 1_000_000_000
+        ended = BootEnded(boot, outcome, "", "", {}, {})
+        lines.append(Envelope(len(lines), t_ns, ended))
+    return lines
+
+
+def journal_head(of: Plan) -> RunStarted:
+    some = Digest.of(b"")
+    return RunStarted(1, "r", True, of, of.digest, some, "3", Clock(0, 0, "h"))
+
+
+def test_a_run_that_goes_on_knows_what_its_boots_took_before(plan):
+    """As one that was never interrupted; how long an interrupted boot was there tells nothing."""
+    one, other = (arm.id for arm in plan.arms)
+    warm = tuple(replace(arm, cache="warm") for arm in plan.arms)
+    plan = replace(plan, arms=warm, estimates=replace(plan.estimates, first_boot_s=50))
+    unbroken, resumed = Lease(plan, 1000, binding_s=5), Lease(plan, 1000, binding_s=5)
+    unbroken.took_first(one, 120)
+    unbroken.took(one, 30)
+    unbroken.took(other, 44, "failed")
+    resumed.recall(
+        told(
+            plan,
+            ("", one, 120, "completed"),
+            ("", other, 77, "failed"),
+            ("", other, 500, "interrupted"),
+            ("b01-1", one, 30, "completed"),
+            ("b01-2", other, 44, "failed"),
+            ("b02-1", one, 900, "interrupted"),
+        )
+    )
+    assert resumed == unbroken
+
+
+def test_a_harness_that_goes_on_leaves_out_what_its_earlier_boots_say_does_not_fit(tmp_path):
+    """By the plan every block fits; by the boot that the journal holds none does."""
+    argv = prepared(tmp_path)
+    path = tmp_path / "job.json"
+    job = from_object(Job, canonical.decode(path.read_bytes()))
+    job = replace(job, plan=replace(job.plan, blocks=2), ends_unix_s=int(time.time()) + 600)
+    path.write_bytes(canonical.encode(to_object(job)))
+    Path(job.run_directory).mkdir()
+    first, second = (boot for boot in boot_order(job.plan) if boot.block == 1)
+    with Journal.create(RunDirectory(Path(job.run_directory)).events) as journal:
+        for line in told(
+            job.plan,
+            (first.id, first.arm, 10_000, "completed"),
+            (second.id, second.arm, 10_000, "completed"),
+        ):
+            journal.append(renamed(line.event), line.t_ns)
+    subprocess.run(argv, check=True, capture_output=True)
+    (ended,) = (e.event for e in RunDirectory(Path(job.run_directory)).read() if is_end(e.event))
+    assert (ended.completed, ended.left_out) == (2, (2,))
+
+
+def renamed(event: object) -> object:
+    """A boot by the name that the harness gives it."""
+    if isinstance(event, BootStarted | BootEnded):
+        return replace(event, boot=event.boot.rpartition(".")[0])
+    return event
+
+
+def is_end(event: object) -> bool:
+    return isinstance(event, RunEnded)
