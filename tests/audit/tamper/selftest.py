@@ -16,7 +16,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from audit.runner import Report, audit
-from tests.audit.tamper import of_bytes, of_closing, of_history, of_meaning, of_text, of_windows
+from tests.audit.tamper import (
+    of_bytes,
+    of_closing,
+    of_history,
+    of_meaning,
+    of_order,
+    of_text,
+    of_windows,
+)
 from tests.audit.tamper.corruption import Corruption
 from tests.audit.tamper.healthy import Repository, build, copy_of
 
@@ -26,6 +34,7 @@ CORRUPTIONS: tuple[Corruption, ...] = (
     *of_closing.ALL,
     *of_history.ALL,
     *of_meaning.ALL,
+    *of_order.ALL,
     *of_text.ALL,
     *of_windows.ALL,
 )
