@@ -41,8 +41,8 @@ LACKING = Code(
     "Only blocks whose every boot came to an end on the host count. The others are missing, and "
     "nothing here shows whether more of them was recorded than came home: a closed run can be cut "
     "short before anybody else has seen it. Compare it with a commit, a copy or the host.",
-    "another run carries them out: kit reproduce --new --plan PLAN --blocks N,N; it completes this "
-    "one where kit plan show PLAN gives the digest of this run's plan",
+    "kit reproduce --new --plan PLAN --blocks N,N measures them, if kit plan show PLAN still gives "
+    "this run's plan digest",
 )
 MISPLACED = Code(
     "CLOSE03",
@@ -126,7 +126,7 @@ def _lacks(shown: str, run: RunView, scan: JournalScan, event: Event) -> Iterato
     if missing:
         listed = ", ".join(map(str, missing))
         message = f"run {run.name}: {len(missing)} of {len(blocks)} planned blocks are missing"
-        found = LACKING.at(shown, event.line, message, f"without block {listed}", "every block")
+        found = LACKING.at(shown, event.line, message, f"without {listed}", "every block")
         yield replace(found, remedy=_another_run(started.plan, missing))
 
 
@@ -134,9 +134,8 @@ def _another_run(plan: Plan, missing: list[int]) -> str:
     # What kit/plans holds today decides nothing of a sealed run, and is not looked at here.
     blocks = ",".join(map(str, missing))
     return (
-        f"another run carries them out: kit reproduce --new --plan {plan.id} --blocks {blocks}; it "
-        f"completes this one where kit plan show {plan.id} gives {plan.digest}, and not where "
-        "kit/plans holds another plan of that name now"
+        f"kit reproduce --new --plan {plan.id} --blocks {blocks} measures them, if kit plan show "
+        f"{plan.id} still gives {plan.digest}"
     )
 
 

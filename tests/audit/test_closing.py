@@ -64,10 +64,12 @@ def test_a_closed_run_says_what_it_lacks_and_is_no_error(project: Any) -> None:
     assert "run run-3: bound before, not after" in found["CLOSE01"].message
     assert found["CLOSE01"].got == "engine, target, drafter"
     assert found["CLOSE02"].message == "run run-3: 1 of 2 planned blocks are missing"
-    assert found["CLOSE02"].got == "without block 2"
+    assert found["CLOSE02"].got == "without 2"
     plan = sealed_run.small_plan()
-    assert f"kit reproduce --new --plan {plan.id} --blocks 2;" in found["CLOSE02"].remedy
-    assert f"kit plan show {plan.id} gives {plan.digest}" in found["CLOSE02"].remedy
+    assert (
+        f"kit reproduce --new --plan {plan.id} --blocks 2 measures them" in found["CLOSE02"].remedy
+    )
+    assert f"kit plan show {plan.id} still gives {plan.digest}" in found["CLOSE02"].remedy
 
 
 def test_a_run_closed_without_a_whole_block_lacks_them_all(project: Any) -> None:
