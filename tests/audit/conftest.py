@@ -18,6 +18,7 @@ from analysis.reading import read_run
 from audit.harness_archive import digest_of, sources_in
 from audit.runner import audit
 from records.run_directory import RunDirectory
+from tests.audit.claimed_paper import Paper
 
 ROOT = Path(__file__).parents[2]
 GIT = (
@@ -109,3 +110,9 @@ def project(template: Path, tmp_path: Path) -> Project:
 def codes() -> Callable[[Project], set[str]]:
     """The codes that an audit of a project gives."""
     return lambda project: {f.code for f in audit(project.root, project.data).findings}
+
+
+@pytest.fixture
+def paper(project: Project) -> Paper:
+    """A sound paper over a healthy project."""
+    return Paper(project)
