@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import count
+from typing import BinaryIO
 
 from records import canonical
 from records.digest import Digest
@@ -63,6 +65,23 @@ def extend(state: ChainState, line: bytes) -> ChainState:
     """The state after a line that `verify` has accepted or `make_line` has made."""
     head = Digest(hashlib.sha256(line).hexdigest())
     return ChainState(state.lines + 1, state.bytes + len(line), head)
+
+
+def lines_of(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of an open journal, each with its end; the last may be torn and have none.
+
+    Never more than one is held. BrokenLineError for one beyond MAX_LINE_BYTES, before it is read
+    to its end: records may come from anybody.
+    """
+    for number in count(1):
+        line = file.readline(MAX_LINE_BYTES + 1)
+        if not line:
+            return
+        if len(line) > MAX_LINE_BYTES:
+            raise BrokenLineError(
+                number, "too long", f"more than {MAX_LINE_BYTES} bytes", "at most that (FORMAT.md)"
+            )
+        yield line
 
 
 def verify(

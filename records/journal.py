@@ -10,9 +10,11 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 from records import canonical, chain, durable, schema
 from records.chain import ChainState
@@ -53,22 +55,22 @@ class Journal:
     def resume(cls, path: Path) -> Journal:
         """Continue a journal after verifying its chain; a torn last line is cut and recorded.
 
-        ChainError if any complete line was changed, RunBusyError if another process writes,
-        UnknownRunError if there is no journal.
+        ChainError if any complete line was changed or a line is too long, RunBusyError if another
+        process writes, UnknownRunError if there is no journal.
         """
         try:
             fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         except FileNotFoundError:
             raise UnknownRunError(f"there is no journal {path}") from None
         _lock(fd, path)
-        with path.open("rb") as file:
-            torn_at, torn = _torn_tail(file)
-            file.seek(0)
-            try:
+        try:
+            with path.open("rb") as file:
+                torn_at, torn = _torn_tail(file)
+                file.seek(0)
                 state = chain.verify(_complete_lines(file, torn_at))
-            except ChainError as error:
-                os.close(fd)
-                raise ChainError(f"{path}: {error.message}", remedy="kit audit") from error
+        except ChainError as error:
+            os.close(fd)
+            raise ChainError(f"{path}: {error.message}", remedy="kit audit") from error
         journal = cls(path, fd, state)
         if torn:
             os.ftruncate(fd, torn_at)
@@ -138,6 +140,9 @@ def drop_begun(path: Path, event_type: str) -> bool:
             return False
         os.ftruncate(fd, torn_at)
         os.fsync(fd)
+    except ChainError as error:
+        raise ChainError(f"{path}: {error.message}", remedy="kit audit") from error
+    else:
         return True
     finally:
         os.close(fd)
@@ -165,26 +170,35 @@ def _lock(fd: int, path: Path) -> None:
         ) from None
 
 
-def _torn_tail(file: Any) -> tuple[int, bytes]:
-    """Where the bytes after the last line end begin, and those bytes."""
+def _torn_tail(file: BinaryIO) -> tuple[int, bytes]:
+    """Where the bytes after the last line end begin, and those bytes.
+
+    BrokenLineError where they are more than any line may have: no writer leaves that.
+    """
     size = file.seek(0, os.SEEK_END)
     start = size
     tail = b""
-    while start > 0:
+    while start > 0 and len(tail) <= chain.MAX_LINE_BYTES:
         step = min(1 << 16, start)
         start -= step
         file.seek(start)
         block = file.read(step)
         cut = block.rfind(b"\n")
         if cut >= 0:
-            return start + cut + 1, block[cut + 1 :] + tail
+            start += cut + 1
+            tail = block[cut + 1 :] + tail
+            break
         tail = block + tail
-    return 0, tail
+    if len(tail) > chain.MAX_LINE_BYTES:
+        file.seek(0)
+        deque(chain.lines_of(file), maxlen=0)  # which says how many lines there are before it
+    return start, tail
 
 
-def _complete_lines(file: Any, end: int) -> Any:
+def _complete_lines(file: BinaryIO, end: int) -> Iterator[bytes]:
     position = 0
+    lines = chain.lines_of(file)
     while position < end:
-        line = file.readline()
+        line = next(lines, b"")
         position += len(line)
         yield line

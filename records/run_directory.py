@@ -98,7 +98,7 @@ class RunDirectory:
         try:
             with self.events.open("rb") as file:
                 state = chain.verify(
-                    iter(lambda: file.readline(chain.MAX_LINE_BYTES), b""),
+                    chain.lines_of(file),
                     head=want.head if want else None,
                     length=want.lines if want else None,
                 )
@@ -151,7 +151,7 @@ class RunDirectory:
         """Decode all events strictly, after the chain was checked. FormatError names the line."""
         self.verify_chain()
         with self.events.open("rb") as file:
-            for number, line in enumerate(file, 1):
+            for number, line in enumerate(chain.lines_of(file), 1):
                 where = f"{self.events}:{number}"
                 try:
                     value = canonical.decode(line[:-1])

@@ -60,9 +60,8 @@ def _run(repository: RepositoryView, run: RunView) -> Iterator[Finding]:
     sealed = run.seal.events if run.seal else None
     try:
         with events.open("rb") as file:
-            lines = iter(lambda: file.readline(chain.MAX_LINE_BYTES), b"")
             state = chain.verify(
-                lines,
+                chain.lines_of(file),
                 head=sealed.head if sealed else None,
                 length=sealed.lines if sealed else None,
             )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from sealed_run import Shape
 
+from audit.runner import audit
 from records import chain
 
 
@@ -66,6 +68,16 @@ def test_torn_tail_of_an_open_run_is_a_warning(project, codes):
     path = project.add_run("run-3", Shape(seal=False)) / "events.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
     assert codes(project) == {"CHAIN04", "CKPT08"}
+
+
+@pytest.mark.parametrize("seal", [False, True])
+def test_a_line_beyond_any_length_is_a_finding(project, seal):
+    path = project.add_run("run-3", Shape(seal=seal)) / "events.jsonl"
+    with path.open("r+b") as file:
+        lines = sum(1 for _ in file)
+        file.truncate(file.tell() + (1 << 25))
+    found = [one for one in audit(project.root, project.data).findings if one.code == "CHAIN01"]
+    assert [(one.where.line, "too long" in one.message) for one in found] == [(lines + 1, True)]
 
 
 def test_unlisted_run(project, codes):

@@ -25,7 +25,7 @@ from records.errors import (
     RunBusyError,
     UnknownRunError,
 )
-from records.journal import Journal, is_busy
+from records.journal import Journal, drop_begun, is_busy
 from records.run_directory import RunDirectory
 
 ROOT = Path(__file__).parents[2]
@@ -269,6 +269,50 @@ def test_other_failures_of_the_system_are_not_called_a_full_disk(path: Path) -> 
     fd = os.open(path, os.O_RDONLY)
     with Journal(path, fd, chain.EMPTY) as journal, pytest.raises(OSError, match="Bad file"):
         journal.append(_beats(1)[0])
+
+
+def _lengthened(path: Path, length: int) -> None:
+    """A last line of so many bytes without an end; on disk it takes no room."""
+    with path.open("r+b") as file:
+        file.truncate(file.seek(0, os.SEEK_END) + length)
+
+
+def test_a_torn_tail_as_long_as_a_line_may_be_is_cut(path: Path) -> None:
+    _write(path, 2)
+    _lengthened(path, chain.MAX_LINE_BYTES)
+    Journal.resume(path).close()
+    dropped = schema.JournalRepaired(chain.MAX_LINE_BYTES, Digest.of(b"\0" * chain.MAX_LINE_BYTES))
+    assert _read(path) == [*_beats(2), dropped]
+
+
+@pytest.mark.parametrize("more", [1, 1 << 40])
+@pytest.mark.parametrize("lines", [0, 2])
+def test_a_tail_that_no_writer_left_is_named_and_not_read(
+    path: Path, lines: int, more: int
+) -> None:
+    """A terabyte: who read it to its end would not come back."""
+    before = _write(path, lines)
+    _lengthened(path, chain.MAX_LINE_BYTES + more)
+    size = path.stat().st_size
+    for read in (lambda: Journal.resume(path), lambda: drop_begun(path, "run.closed")):
+        with pytest.raises(ChainError) as caught:
+            read()
+        told = f"{path}: line {lines + 1}: too long: got more than {chain.MAX_LINE_BYTES} bytes"
+        assert caught.value.message.startswith(told)
+        assert caught.value.remedy == "kit audit"
+        assert not is_busy(path)
+    assert path.stat().st_size == size
+    with path.open("rb") as file:
+        assert file.read(len(before)) == before
+
+
+def test_a_whole_line_that_is_too_long_is_named(path: Path) -> None:
+    first, second = _write(path, 2).splitlines(keepends=True)
+    path.write_bytes(first + b" " * chain.MAX_LINE_BYTES + b"\n" + second)
+    with pytest.raises(ChainError, match=r"events.jsonl: line 2: too long"):
+        Journal.resume(path)
+    with pytest.raises(ChainError, match=r"events.jsonl:2: line 2: too long"):
+        _read(path)
 
 
 def test_lines_are_canonical_json(path: Path, events: list[Any]) -> None:
