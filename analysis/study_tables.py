@@ -15,6 +15,7 @@ from analysis.not_begun import named as blocks_named
 from analysis.publish import Study
 from analysis.statistics.nested import NestedEffects
 from analysis.study import Execution, StudyStratum, closed_note, merge, outcome_of, outcomes
+from analysis.study_boots import boots_by_host
 from analysis.study_hosts import MEASURES, Effects, host_effects, host_means
 from analysis.table import MISSING, Column, Table, number, words
 from records.plan import boot_order
@@ -35,7 +36,7 @@ def study_of_runs(runs: Sequence[StudyRun]) -> list[Study]:
         Study(
             f"study-{plan}",
             tuple(sorted(run.run_id for run in group)),
-            tuple(merged_tables(merge(group))),
+            (boots_by_host(group), *merged_tables(merge(group))),
         )
         for plan, group in sorted(by_plan.items())
         if len(group) > 1

@@ -32,7 +32,7 @@ def test_several_runs_are_one_study(out: Path, capsys: pytest.CaptureFixture[str
     told = {s["name"]: s for s in json.loads(capsys.readouterr().out)["studies"]}
     assert set(told) == {"run-1", "run-2", "run-3", "study-l4-confounds"}
     tables = {t["name"]: t["rows"] for t in told["study-l4-confounds"]["tables"]}
-    assert set(tables) == {"study", "re-runs", "hosts", "host-effects"}
+    assert set(tables) == {"boots-by-host", "study", "re-runs", "hosts", "host-effects"}
     found = {(row["stratum"], row["boot"]): row["outcome"] for row in tables["study"]}
     assert len(found) == 2 * 4
     assert set(found.values()) == {"completed"}
