@@ -80,7 +80,8 @@ def _merged_summary(study: Study, files: Path) -> str:
         if len(table.rows) > _ROWS:
             text = f"{text}\n… and {len(table.rows) - _ROWS} more rows"
         parts.append(f"{table.title}\n\n{text}")
-    strata = "\n".join(note for note in study.tables[0].notes if note.startswith("Stratum "))
+    notes = [note for table in study.tables if table.name == "study" for note in table.notes]
+    strata = "\n".join(note for note in notes if note.startswith("Stratum "))
     body = "\n\n".join([strata, *parts])
     return f"{_heading(study)}\n\n{body}\n\nall rows, with what they mean: {files}/*.md\n"
 
