@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from records.errors import FormatError, HostUnfitError
 from remote.host import smi
+from remote.host.answer import answer_of
 
-_TIMEOUT_S = 30
+_LIMIT_S = 30
 # Version 470 says so and ends with an error, whatever driver stands below it (canonical/
 # inference-snaps issue 89).
 _UNKNOWN_FIELD = "is not a valid field to query"
@@ -106,19 +106,10 @@ def parse_pids(text: str) -> tuple[int, ...]:
 
 def ask(arguments: Sequence[str]) -> str:
     """What nvidia-smi prints; HostUnfitError with its words if it fails or hangs."""
-    try:
-        result = subprocess.run(
-            ["nvidia-smi", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise HostUnfitError(
-            f"nvidia-smi did not answer within {_TIMEOUT_S} s", remedy="restart the host"
-        ) from error
-    if result.returncode != 0:
-        said = " ".join((result.stdout + result.stderr).split())
-        raise HostUnfitError(f"nvidia-smi failed: {said}", remedy="kit doctor names the cause")
-    return result.stdout
+    return answer_of(
+        "nvidia-smi",
+        ("nvidia-smi", *arguments),
+        _LIMIT_S,
+        silent="restart the host",
+        failed="kit doctor names the cause",
+    )

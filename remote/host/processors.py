@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
@@ -15,8 +14,9 @@ from records.decode import from_object
 from records.errors import HostUnfitError
 from records.processors import Processors
 from remote.host import bursts
+from remote.host.answer import answer_of
 
-_TIMEOUT_S = 60.0
+_LIMIT_S = 60.0
 
 
 def time_processors(engine: Sequence[int] = (), client: Sequence[int] = ()) -> Processors:
@@ -26,23 +26,15 @@ def time_processors(engine: Sequence[int] = (), client: Sequence[int] = ()) -> P
     cannot be had, or where they are not timed in a minute.
     """
     argv = [sys.executable, "-I", "-S", "-", *(_listed(cpus) for cpus in (engine, client))]
-    try:
-        done = subprocess.run(
-            argv,
-            input=inspect.getsource(bursts),
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise HostUnfitError(
-            f"the processors were not timed in {_TIMEOUT_S:.0f} s", remedy="kit doctor"
-        ) from error
-    if done.returncode != 0:
-        said = " ".join(done.stderr.split())[-300:]
-        raise HostUnfitError(f"engine {list(engine)}, client {list(client)}: {said}", "nproc --all")
-    return from_object(Processors, json.loads(done.stdout), "processors")
+    printed = answer_of(
+        f"the timing of processors (engine {list(engine)}, client {list(client)})",
+        argv,
+        _LIMIT_S,
+        given=inspect.getsource(bursts),
+        silent="kit doctor",
+        failed="nproc --all",
+    )
+    return from_object(Processors, json.loads(printed), "processors")
 
 
 def time_where_allowed(

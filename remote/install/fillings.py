@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from records import canonical, schema
+from records import canonical, chain, schema
 from records.cache_listing import arm_digest
 from records.digest import Digest
 from records.job import Job
@@ -72,7 +72,7 @@ def _events(run: RunDirectory) -> Iterator[object]:
     if not is_regular(run.events):
         return
     with run.events.open("rb") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(chain.lines_of(file), 1):
             if line.endswith(b"\n"):
                 where = f"{run.events}:{number}"
                 yield schema.decode(canonical.decode(line[:-1]), where).event
