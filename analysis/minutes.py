@@ -17,7 +17,7 @@ MEASURED = "measured: requests under way"
 PARTS: dict[str, str] = {
     "binding": "",
     "calibration": "fewer concurrencies, fewer tokens",
-    "first boots": "a cache carried from another host",
+    "first boots": "a cache filled before the run: carried here, or by another plan",
     "start of the engine": "fewer, longer boots",
     "warm-up": "shorter requests, fewer windows",
     MEASURED: "",

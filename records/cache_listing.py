@@ -55,7 +55,10 @@ class CachePart:
 
 @dataclass(frozen=True, slots=True)
 class CacheBinding:
-    """What a job says of a carried cache. `arms`: the digests of those that it was filled by."""
+    """What a job says of a cache that was there before its run, carried or filled by other plans.
+
+    `arms`: the digests of those that it was filled by.
+    """
 
     digest: Digest
     arms: tuple[Digest, ...]

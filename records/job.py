@@ -64,7 +64,8 @@ class Job:
     empty for all. `place`: a salted name of where the host was reached, "" where it was this
     machine. `private_names`: what must not reach a record besides what the host knows of itself.
     `ends_unix_s`: when the host goes back, 0 where that is not known; no block is begun that would
-    not end before. `cache`: the warm cache that was carried to the host, None where none was.
+    not end before. `cache`: the warm cache that was there before the run, carried from
+    another host or filled by other plans on this one, None where none was.
     """
 
     run_id: str

@@ -4,9 +4,9 @@ Invariant: no arm ever sees a cache that its plan does not declare. "cold": a di
 arm's own, emptied before each boot. "warm": one directory shared by all warm arms, filled by an
 unmeasured boot of each right before the first block that holds it, so that every measured boot of
 an arm starts from the same cache (its keys are content hashes; kernels that two arms share are
-compiled once). "none": a
-directory of the arm's own. A warm cache that was carried here from another host is declared as
-"warm, carried" in every boot of an arm that it was filled by; its digest stands in all of them.
+compiled once). "none": a directory of the arm's own. A warm cache that was there before the run,
+carried from another host or filled by the runs of other plans on this one, is declared as "warm,
+carried" in every boot of an arm that it was filled by; its digest stands in all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ CARRIED = "warm, carried"
 class CacheState:
     """A cache directory at one moment; `listing` digests the names and sizes of its files.
 
-    `carried`: the digest of the cache that was carried here, "" where none was.
+    `carried`: the digest of the cache that was there before the run, from another host or filled by
+    another plan on this one; "" where none was.
     """
 
     declared: str
@@ -62,5 +63,5 @@ def observe(path: Path, arm: Arm, carried: CacheBinding | None = None) -> CacheS
 
 
 def covers(carried: CacheBinding | None, arm: Arm) -> bool:
-    """Whether the carried cache was filled by an arm that compiles what this one does."""
+    """Whether the cache from before the run was filled by an arm that compiles what this does."""
     return carried is not None and arm.cache == "warm" and arm_digest(arm) in carried.arms

@@ -95,7 +95,7 @@ def _launched(shown: str, line: int, boot: BootStarted, arm: Arm) -> Iterator[Fi
         got = " ".join(_options(boot.argv)) or "none"
         want = " ".join((*arm.args, arm.speculative_config)).strip() or "none"
         yield OPTIONS.at(shown, line, f"boot {boot.boot}: {OPTIONS.title}", got, want)
-    declared = boot.compile_cache.get("declared")  # "warm, carried": brought from another host
+    declared = boot.compile_cache.get("declared")  # "warm, carried": filled before the run
     if declared is not None and str(declared).partition(",")[0] != arm.cache:
         message = f"boot {boot.boot}, compile cache: {OTHERWISE.title}"
         yield OTHERWISE.at(shown, line, message, str(declared), arm.cache)
