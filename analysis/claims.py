@@ -18,6 +18,7 @@ from analysis.claiming import quantities as q
 from analysis.claiming import rankings as r
 from analysis.claiming import window_states as w
 from analysis.claiming.claim import Claim
+from analysis.claiming.planned import has_steady, side_by_side
 from analysis.claiming.sm90 import SM90, sm90_claims
 from analysis.goodput import QUANTITIES
 from records.plan import Arm, Plan
@@ -115,7 +116,10 @@ def _words(value: object) -> Iterator[str]:
 
 
 def claims_of(study: str, plan: Plan) -> tuple[Claim, ...]:
-    """The claims that a study has by its plan: for each arm, window, pair of arms, concurrency."""
+    """The claims that a study has by its plan: for each arm, window, pair of arms, concurrency.
+
+    What the plan itself rules out is none (`analysis.claiming.planned`).
+    """
     return (
         *_conduct(study, plan),
         *[c for arm in plan.arms for w in _windows(plan) for c in _cell(study, plan, arm, w)],
@@ -136,6 +140,11 @@ def _windows(plan: Plan) -> tuple[str, ...]:
 def _fixed_windows(plan: Plan) -> frozenset[str]:
     """Those of them in which the answers of boots and arms may be held against each other."""
     return frozenset(w.id for w in plan.windows if not w.by_peer and not why_untold(w))
+
+
+def _steady_windows(plan: Plan) -> frozenset[str]:
+    """Those of them in which a request can come after the ramp; latencies are of such alone."""
+    return frozenset(w.id for w in plan.windows if not w.by_peer and has_steady(w))
 
 
 def _cell(study: str, plan: Plan, arm: Arm, window: str) -> Iterator[Claim]:
@@ -182,7 +191,7 @@ def _cell(study: str, plan: Plan, arm: Arm, window: str) -> Iterator[Claim]:
             "",
             0,
         )
-    for id_, name, unit in _LATENCIES:
+    for id_, name, unit in _LATENCIES if window in _steady_windows(plan) else ():
         measure = partial(q.p95_ms, id_)
         yield claim(
             f"{id_}.p95",
@@ -219,51 +228,64 @@ def _spread(
 def _pairs(study: str, plan: Plan) -> Iterator[Claim]:
     for one, two, factor in compared_pairs(plan):
         for window in _windows(plan):
-            where = f"{one.id} over {two.id} (factor {factor}), window {window}"
-            prefix = f"{study}.{one.id}-vs-{two.id}.{window}"
-            arms = (one.id, two.id, factor, window)
-            yield Claim(
-                f"{prefix}.throughput.ratio",
-                f"ratio of mean output throughput, {where}",
-                study,
-                partial(q.ratio, q.throughput, *arms),
-                "",
-                3,
-            )
-            if one.speculative_config and two.speculative_config:
-                yield Claim(
-                    f"{prefix}.acceptance.ratio",
-                    f"ratio of mean acceptance length, {where}",
-                    study,
-                    partial(q.ratio, q.acceptance_length, *arms),
-                    "",
-                    3,
-                )
-            for id_, name, unit in _LATENCIES:
-                yield Claim(
-                    f"{prefix}.{id_}.p95.difference",
-                    f"difference of the median p95 {name}, {where}",
-                    study,
-                    partial(q.p95_difference_ms, id_, *arms),
-                    unit,
-                    2,
-                )
+            if side_by_side(plan, (one, two)):
+                yield from _compared(study, plan, one, two, factor, window)
             if window in _fixed_windows(plan):
-                for name, text, function in (
-                    ("same", "the very same tokens in every request", q.same_answers),
-                    ("other", "other tokens in at least one request", q.other_answers),
-                ):
-                    yield Claim(
-                        f"{prefix}.texts.{name}",
-                        f"prompts that {one.id} and {two.id} answered with {text}, window {window}",
-                        study,
-                        partial(function, one.id, two.id, window),
-                        "",
-                        0,
-                    )
+                yield from _answered(study, one, two, window)
+
+
+def _compared(
+    study: str, plan: Plan, one: Arm, two: Arm, factor: str, window: str
+) -> Iterator[Claim]:
+    where = f"{one.id} over {two.id} (factor {factor}), window {window}"
+    prefix = f"{study}.{one.id}-vs-{two.id}.{window}"
+    arms = (one.id, two.id, factor, window)
+    yield Claim(
+        f"{prefix}.throughput.ratio",
+        f"ratio of mean output throughput, {where}",
+        study,
+        partial(q.ratio, q.throughput, *arms),
+        "",
+        3,
+    )
+    if one.speculative_config and two.speculative_config:
+        yield Claim(
+            f"{prefix}.acceptance.ratio",
+            f"ratio of mean acceptance length, {where}",
+            study,
+            partial(q.ratio, q.acceptance_length, *arms),
+            "",
+            3,
+        )
+    for id_, name, unit in _LATENCIES if window in _steady_windows(plan) else ():
+        yield Claim(
+            f"{prefix}.{id_}.p95.difference",
+            f"difference of the median p95 {name}, {where}",
+            study,
+            partial(q.p95_difference_ms, id_, *arms),
+            unit,
+            2,
+        )
+
+
+def _answered(study: str, one: Arm, two: Arm, window: str) -> Iterator[Claim]:
+    for name, text, function in (
+        ("same", "the very same tokens in every request", q.same_answers),
+        ("other", "other tokens in at least one request", q.other_answers),
+    ):
+        yield Claim(
+            f"{study}.{one.id}-vs-{two.id}.{window}.texts.{name}",
+            f"prompts that {one.id} and {two.id} answered with {text}, window {window}",
+            study,
+            partial(function, one.id, two.id, window),
+            "",
+            0,
+        )
 
 
 def _rankings(study: str, plan: Plan) -> Iterator[Claim]:
+    if not side_by_side(plan, plan.arms):
+        return
     arms = tuple(sorted(arm.id for arm in plan.arms))
     for window in _windows(plan):
         prefix = f"{study}.{window}"
@@ -275,7 +297,7 @@ def _rankings(study: str, plan: Plan) -> Iterator[Claim]:
             "",
             0,
         )
-        for id_, name, _ in _LATENCIES:
+        for id_, name, _ in _LATENCIES if window in _steady_windows(plan) else ():
             yield Claim(
                 f"{prefix}.{id_}.least",
                 f"arm with the least median p95 {name}, window {window}",
