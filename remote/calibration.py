@@ -6,7 +6,7 @@ concurrencies, before any window; its result is a record, good or bad.
 
 from __future__ import annotations
 
-import subprocess
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -22,6 +22,7 @@ from records.measurement import ClientReport, Request
 from records.plan import Calibration
 from remote.client.window import Target, measure
 from remote.context import Context
+from remote.engine.guarded import Guarded
 from remote.engine.ports import free_port
 from remote.http_get import get
 from remote.prompts.source import request_source
@@ -29,6 +30,7 @@ from remote.reference.truth import Truth, decode
 
 HOST = "127.0.0.1"
 _BOOT_TIMEOUT_S = 20.0
+_STOP_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,23 +153,23 @@ def _reference_server(setting: Setting) -> Iterator[int]:
         "--ttft",
         f"uniform:0ns:{gap_ns}ns",
     ]
-    with log.open("wb") as out:
-        server = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    with log.open("wb") as out:  # guarded, so that a harness that is killed leaves none behind
+        server = Guarded(argv, os.environ, Path.cwd(), out)
     try:
+        server.go()
         _wait_healthy(server, port)
         yield port
     finally:
-        server.terminate()
-        server.wait()
+        server.terminate(_STOP_S)
 
 
-def _wait_healthy(server: subprocess.Popen[bytes], port: int) -> None:
+def _wait_healthy(server: Guarded, port: int) -> None:
     deadline = time.monotonic() + _BOOT_TIMEOUT_S
     while True:
         try:
             get((HOST, port), "/health")
         except EngineBootError as error:
-            if server.poll() is not None or time.monotonic() > deadline:
+            if server.exit_status() is not None or time.monotonic() > deadline:
                 raise CalibrationError(
                     f"the reference server did not start: {error.message}", remedy="kit calibrate"
                 ) from error

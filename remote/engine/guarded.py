@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -71,6 +73,16 @@ class Guarded:
                 return None
             self._status = int(line) if line else self._without_guard()
         return self._status
+
+    def terminate(self, patience_s: float) -> None:
+        """SIGTERM, and after so long, or for what is left then, SIGKILL. Safe to call twice."""
+        if self.exit_status() is None and not self._from_guard.closed:
+            found = proctree.read(self.pid)
+            if found is not None and found.key == self.key:
+                with suppress(ProcessLookupError):
+                    os.kill(self.pid, signal.SIGTERM)
+            select.select([self._told], [], [], patience_s)
+        self.let_go()
 
     def let_go(self) -> None:
         """Have the guard end what is left, if anything is, and end itself. Safe to call twice."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from records.errors import FormatError, HostUnfitError
+from remote.engine.guarded import Guarded
 from remote.host import proc
 from remote.host.cpu import read_cpu_times
 from remote.host.facts import cgroup_file
@@ -137,7 +136,10 @@ def interval(before: HostSnapshot, after: HostSnapshot) -> HostInterval:
 
 
 class GpuSampler:
-    """A nvidia-smi that writes a line per GPU and period to a file until stopped."""
+    """A nvidia-smi that writes a line per GPU and period to a file until stopped.
+
+    It ends with this process, however that ends: nothing else would stop it.
+    """
 
     def __init__(self, path: Path, period_ms: int = 500, program: Sequence[str] = ()) -> None:
         """Start it. HostUnfitError if the program cannot be started; `path` must be new."""
@@ -149,28 +151,17 @@ class GpuSampler:
         ]
         self.path = path
         with path.open("xb") as file:
-            try:
-                # A group of its own: Ctrl-C ends the harness in order, and that ends this.
-                self._popen = subprocess.Popen(
-                    argv,
-                    stdin=subprocess.DEVNULL,
-                    stdout=file,
-                    stderr=subprocess.STDOUT,
-                    preexec_fn=os.setpgrp,
-                )
-            except OSError as error:
-                raise HostUnfitError(f"cannot start nvidia-smi: {error}") from error
+            self._guarded = Guarded(argv, os.environ, Path.cwd(), file)
+        try:
+            self._guarded.go()
+        except OSError as error:
+            self._guarded.let_go()
+            raise HostUnfitError(f"cannot start nvidia-smi: {error}") from error
 
     def stop(self) -> tuple[GpuSample, ...]:
         """End it and read its file. HostUnfitError if it had ended by itself."""
-        ended = self._popen.poll()
-        if ended is None:
-            self._popen.send_signal(signal.SIGTERM)
-            try:
-                self._popen.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                self._popen.kill()
-                self._popen.wait()
+        ended = self._guarded.exit_status()
+        self._guarded.terminate(_STOP_S)
         text = self.path.read_text(encoding="utf-8", errors="replace")
         if ended is not None:
             raise HostUnfitError(

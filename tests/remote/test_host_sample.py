@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from records.errors import FormatError, HostUnfitError
+from remote.engine import proctree
 from remote.host import proc
 from remote.host.sample import (
     GpuSampler,
@@ -29,6 +34,18 @@ import time
 while True:
     print({LINE!r}, flush=True)
     time.sleep(0.01)
+"""
+
+ROOT = Path(__file__).parents[2]
+KILLED = """
+import os, signal, sys, time
+from pathlib import Path
+from remote.host.sample import GpuSampler
+path = Path(sys.argv[1])
+GpuSampler(path, program=(sys.argv[2], "-c", sys.argv[3]))
+while not path.read_text():
+    time.sleep(0.01)
+os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
@@ -85,6 +102,22 @@ def test_a_sampler_that_ended_by_itself_is_an_error(tmp_path: Path) -> None:
     time.sleep(0.3)
     with pytest.raises(HostUnfitError, match="status 9: Failed to initialize NVML"):
         sampler.stop()
+
+
+def test_a_sampler_ends_with_the_harness_that_started_it(tmp_path: Path) -> None:
+    path = tmp_path / "gpu.csv"
+    argv = (sys.executable, "-c", KILLED, str(path), sys.executable, LOOP)
+    assert subprocess.run(argv, cwd=ROOT, check=False).returncode == -signal.SIGKILL
+    while any(held(path)):  # the test's own time limit ends a wait in vain
+        time.sleep(0.02)
+
+
+def held(path: Path) -> Iterator[int]:
+    """Who has the file open."""
+    for pid in proctree.snapshot():
+        with suppress(OSError):
+            if path in [entry.readlink() for entry in Path(f"/proc/{pid}/fd").iterdir()]:
+                yield pid
 
 
 def test_a_sampler_that_cannot_start(tmp_path: Path) -> None:
