@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from pathlib import Path
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from analysis.report.model import Report
 from records.limits import printable
 
+_DIGEST = re.compile(r"\b(sha256:[0-9a-f]{12})[0-9a-f]{52}\b")
 _TEMPLATES = Path(__file__).parent / "templates"
 # Images are the figures, as data; nothing else is loaded, sent or framed.
 _POLICY = (
@@ -36,6 +38,8 @@ def page(report: Report) -> bytes:
         lstrip_blocks=True,
         finalize=_seen,
     )
+    environment.filters["breakable"] = _breakable
+    environment.filters["digests_short"] = _digests_short
     style, script = _own("page.css"), _own("page.js")
     policy = _POLICY.format(style=_source(style), script=_source(script))
     made = environment.get_template("page.html.j2").render(
@@ -53,6 +57,16 @@ def _seen(value: object) -> object:
     if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
         return value
     return "\n".join(map(printable, value.split("\n")))
+
+
+def _breakable(text: str) -> Markup:
+    """A word of the engine's may go on in the next line behind its low lines, where any may."""
+    return escape(str(_seen(text))).replace("_", Markup("_<wbr>"))
+
+
+def _digests_short(text: str) -> str:
+    """In a sentence; in full they stand with the runs."""
+    return _DIGEST.sub(r"\1…", text)
 
 
 def _own(name: str) -> Markup:

@@ -147,10 +147,19 @@
     if (event.target === dialog) dialog.close(); // beside it
   });
 
-  // Paper has no clicks: what a verdict was decided by is opened for print, and closed again.
+  // Browsers that do not open a folded finding for its anchor: of 2024 and before.
+  const reveal = () => {
+    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const fold = target && target.closest(".finding details");
+    if (fold && !fold.open) { fold.open = true; target.scrollIntoView(); }
+  };
+  window.addEventListener("hashchange", reveal);
+  reveal();
+
+  // Paper has no clicks: what a verdict was decided by, and each finding, is opened for print, and closed again.
   let unfolded = [];
   window.addEventListener("beforeprint", () => {
-    unfolded = all("details.decided:not([open])");
+    unfolded = all("details.decided:not([open]), .finding details:not([open])");
     for (const one of unfolded) one.open = true;
   });
   window.addEventListener("afterprint", () => { for (const one of unfolded) one.open = false; });
