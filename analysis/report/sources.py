@@ -48,6 +48,8 @@ class SourceBook:
             if table == "calibration":
                 seqs = run.lines.calibrations.get(int(row["concurrency"]), [])
                 origins += self._origin(run, f"calibration, {row['concurrency']} streams", seqs)
+            elif table == "busiest-thread":
+                origins += self._all_windows(run, row)
             elif "window" in row:
                 origins += self._windows(run, row)
             else:
@@ -95,6 +97,13 @@ class SourceBook:
                 seqs = run.lines.windows.get((one.boot, one.window), [])
                 seqs = [*seqs, *run.lines.boot(one.boot, *_MEASURED_BOOT)]
                 yield from self._origin(run, _label(one.arm, one.boot, one.window), seqs)
+
+    def _all_windows(self, run: StudyRun, row: Mapping[str, str]) -> Iterable[Origin]:
+        """Also those that are void, of which there are no metrics."""
+        arms = {boot.started.boot: boot.started.arm for boot in run.boots}
+        for (boot, window), seqs in run.lines.windows.items():
+            if _is(row, arm=arms.get(boot, ""), window=window):
+                yield from self._origin(run, _label(arms[boot], boot, window), seqs)
 
     def _boots(
         self, run: StudyRun, row: Mapping[str, str], types: tuple[str, ...]

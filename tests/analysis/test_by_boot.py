@@ -44,8 +44,7 @@ def function_of(value: Value) -> str:
     function = value.claim.function
     while isinstance(function, partial) and isinstance(function.func, partial):
         function = function.func
-    assert isinstance(function, partial)
-    return str(function.func.__name__)
+    return str(getattr(function, "func", function).__name__)
 
 
 def numbers(boots: tuple[BootValue, ...]) -> list[float]:

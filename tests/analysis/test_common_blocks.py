@@ -84,10 +84,11 @@ def test_what_is_not_measured_is_not_noted_as_read(made: Made) -> None:
 
 @pytest.mark.parametrize("id_", [RATIO, DIFFERENCE, FASTEST])
 def test_arms_without_a_block_in_common_are_not_compared(made: Made, id_: str) -> None:
-    run = made(blocked((1, 2), (3, 4)))
+    """Of the plan one block holds both; the run has it for one alone."""
+    run = made(blocked((1, 2), (2, 3), blocks=3), edit=failing("b02", "draft"))
     with pytest.raises(ClaimError, match="no block holds") as caught:
         value(id_, run)
-    assert "draft: blocks 1 and 2; none: blocks 3 and 4" in caught.value.message
+    assert "draft: block 1; none: blocks 2 and 3" in caught.value.message
 
 
 def test_means_and_spreads_of_one_arm_are_of_all_its_blocks(made: Made) -> None:
