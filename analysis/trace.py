@@ -7,7 +7,7 @@ is shown that the evaluation did not read.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -22,6 +22,9 @@ from records.digest import Digest
 from records.errors import FormatError, UnknownRunError
 from records.limits import printable
 from records.run_directory import RunDirectory
+
+# Claim id -> the places that cite it, as `file:line`.
+CitedPlaces = Mapping[str, tuple[str, ...]]
 
 UNBOUND = "unbound"
 _LINE = re.compile(r"(.+?)(?:/events\.jsonl)?(?::([0-9]{1,18}))?")
@@ -101,7 +104,9 @@ class ReverseTrace:
     closed: str = ""
 
 
-def trace(claim_id: str, evaluation: Evaluation, root: Path, data: Path) -> Trace:
+def trace(
+    claim_id: str, evaluation: Evaluation, root: Path, data: Path, cited: CitedPlaces
+) -> Trace:
     """Trace one claim. ClaimError: there is no such claim, or it has no value."""
     value = evaluation.value(claim_id)
     claim = value.claim
@@ -122,7 +127,7 @@ def trace(claim_id: str, evaluation: Evaluation, root: Path, data: Path) -> Trac
         claim.study,
         described(claim.function),
         where_defined(claim.function, root),
-        _cited(root).get(claim_id, ()),
+        cited.get(claim_id, ()),
         tuple(run_trace(evaluation.runs[run], data) for run in value.runs),
         tuple(windows),
         places([line for line in value.lines if line not in used], root, data),
@@ -141,7 +146,7 @@ def reverse(record: str, evaluation: Evaluation, root: Path, data: Path) -> Reve
     name, line = _record(record, data)
     directory = RunDirectory(data / name)
     seal = directory.seal_digest
-    cited = _cited(root)
+    cited = cited_places(root)
     claims = {
         id_: cited.get(id_, ())
         for id_, value in sorted(evaluation.values.items())
@@ -193,7 +198,8 @@ def _findings(root: Path, seal: Digest) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _cited(root: Path) -> dict[str, tuple[str, ...]]:
+def cited_places(root: Path) -> CitedPlaces:
+    """Where paper, findings and README cite each claim: for any number of traces, read once."""
     found: dict[str, list[Citation]] = {}
     for document in documents(root):
         for citation in citations(document):

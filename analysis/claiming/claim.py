@@ -121,6 +121,11 @@ def where_defined(function: Any, root: Path) -> str:
     """file:line of the function itself, beneath what was bound to it; relative to `root`."""
     while isinstance(function, functools.partial):
         function = function.func
+    return _where_defined(function, root)
+
+
+@functools.cache
+def _where_defined(function: Callable[..., Any], root: Path) -> str:
     path = Path(inspect.getsourcefile(function) or "")
     shown = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
     return f"{shown}:{inspect.getsourcelines(function)[1]}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from analysis.claiming.evaluation import Evaluation
 from analysis.report.model import ClaimView
 from analysis.report.sources import SourceBook
-from analysis.trace import trace
+from analysis.trace import cited_places, trace
 
 
 class ClaimBook:
@@ -22,6 +22,7 @@ class ClaimBook:
         self._evaluation = evaluation
         self._sources = sources
         self._root = root
+        self._cited = cited_places(root)
         self._data = data
         self._found: dict[str, ClaimView] = {}
         self._notes = 0
@@ -36,7 +37,7 @@ class ClaimBook:
         if id_ not in self._evaluation.values:
             return None
         if id_ not in self._found:
-            found = trace(id_, self._evaluation, self._root, self._data)
+            found = trace(id_, self._evaluation, self._root, self._data, self._cited)
             self._found[id_] = ClaimView(
                 0,
                 f"claim-{id_}",

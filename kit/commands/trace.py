@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 from analysis.claiming.evaluation import evaluate_project
-from analysis.trace import UNBOUND, ReverseTrace, Trace, reverse, trace
+from analysis.trace import UNBOUND, ReverseTrace, Trace, cited_places, reverse, trace
 from kit.options import home, json_option
 from kit.output import echo, print_json, table_lines
 
@@ -36,7 +36,7 @@ def command(name: str, up: bool, as_json: bool) -> None:
         found = reverse(name, evaluation, here.root, here.data)
         lines = _upwards(found)
     else:
-        found = trace(name, evaluation, here.root, here.data)
+        found = trace(name, evaluation, here.root, here.data, cited_places(here.root))
         lines = _downwards(found)
     if as_json:
         print_json(dataclasses.asdict(found))

@@ -19,7 +19,7 @@ from analysis.claims import NAMED, claims_of
 from analysis.metrics import run_metrics
 from analysis.published import load_published
 from analysis.reading import read_run
-from analysis.trace import reverse, trace
+from analysis.trace import cited_places, reverse, trace
 from records.chain import verify
 from records.errors import ClaimError, UnknownRunError
 from records.run_directory import RunDirectory
@@ -149,7 +149,7 @@ def test_evidence_that_is_none(text):
 
 
 def test_trace_walks_down_to_lines_and_digests(root):
-    found = trace(MEAN, evaluate_project(root, data(root)), root, data(root))
+    found = trace(MEAN, evaluate_project(root, data(root)), root, data(root), cited_places(root))
     assert found.function == "mean(throughput, 'draft', 'c1')"
     assert found.cited == ("README.md:1",)
     assert {window.run for window in found.windows} == {"run-1", "run-2"}

@@ -167,7 +167,7 @@ def test_a_trace_says_which_blocks_counted(tmp_path: Path, made: Made) -> None:
     run = made(blocked((1, 2, 3), (2, 3, 4)))
     found = value(RATIO, run)
     evaluation = Evaluation({}, {run.run_id: run}, {RATIO: found})
-    traced = trace(RATIO, evaluation, tmp_path, tmp_path)
+    traced = trace(RATIO, evaluation, tmp_path, tmp_path, {})
     assert traced.blocks == ("blocks 2 and 3 alone, which hold all of these arms",)
     assert [one.block for one in traced.boots] == [2, 3, 2, 3]
 
