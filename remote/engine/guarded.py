@@ -12,6 +12,8 @@ import select
 import signal
 import subprocess
 import sys
+import time
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +27,10 @@ _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); from remote.engine.guard import main; main()"
 )
 _PATIENCE_S = 10.0
+_POLL_S = 0.02
+_NOBODY = -1  # as a keeper: nothing is below it
+_REMEDY = "start the same command again: it resumes"
+_all: weakref.WeakSet[Guarded] = weakref.WeakSet()
 
 
 class Guarded:
@@ -36,17 +42,27 @@ class Guarded:
         """Fork, and hold back. What it prints goes to `log`."""
         self._status: int | None = None
         source = str(Path(remote.__file__).parents[1])  # the harness's archive, or the tree
-        self._guard = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _PROGRAM, source],
-            bufsize=0,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            start_new_session=True,
-        )
-        order = json.dumps({"argv": list(argv), "env": dict(env), "cwd": str(cwd)}).encode()
-        self._write(b"%0*d" % (guard.LENGTH_DIGITS, len(order)) + order)
-        self.pid = int(self._hear())
+        try:
+            self._guard = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _PROGRAM, source],
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise HostUnfitError(
+                f"cannot start the process that guards the engine: {error}", remedy=_REMEDY
+            ) from error
+        _all.add(self)
+        try:
+            order = json.dumps({"argv": list(argv), "env": dict(env), "cwd": str(cwd)}).encode()
+            self._write(b"%0*d" % (guard.LENGTH_DIGITS, len(order)) + order)
+            self.pid = int(self._hear())
+        except BaseException:  # a stop signal, say: nobody has what would let the guard go
+            self._end_guard()
+            raise
         found = proctree.read(self.pid)
         self.key = found.key if found else (self.pid, 0)
 
@@ -71,7 +87,8 @@ class Guarded:
                 line = os.read(self._told, 100)
             except BlockingIOError:
                 return None
-            self._status = int(line) if line else self._without_guard()
+            # Behind what became of a word that was never given, where `go` did not read it.
+            self._status = int(line.split()[-1]) if line else self._without_guard()
         return self._status
 
     def terminate(self, patience_s: float) -> None:
@@ -85,16 +102,26 @@ class Guarded:
         self.let_go()
 
     def let_go(self) -> None:
-        """Have the guard end what is left, if anything is, and end itself. Safe to call twice."""
+        """Have the guard end what is left, if anything is, and end itself. Safe to call twice.
+
+        Where the guard was killed before, this process does it.
+        """
         if self._from_guard.closed:
             return
-        self._to_guard.close()
+        self.close_gate()
+        deadline = time.monotonic() + _PATIENCE_S
         try:
             self._guard.wait(_PATIENCE_S)
         except subprocess.TimeoutExpired:
             return  # something below it cannot be killed, and it stays for that
-        self.exit_status()
+        while self.exit_status() is None and time.monotonic() < deadline:
+            proctree.kill(self.key, set(), keeper=_NOBODY)
+            time.sleep(_POLL_S)
         self._from_guard.close()
+
+    def close_gate(self) -> None:
+        """Close this process's end: the guard then ends what is below it. Safe to call twice."""
+        self._to_guard.close()
 
     def _without_guard(self) -> int | None:
         """The guard was killed: the program is then this process's child (proctree)."""
@@ -120,13 +147,16 @@ class Guarded:
         return json.loads(line)
 
     def _lost(self) -> HostUnfitError:
-        self._to_guard.close()  # a program that waits for the word reads its end, and ends
-        self._guard.wait()
-        self._from_guard.close()
+        self._end_guard()
         return HostUnfitError(
             f"the process that guards the engine ended with status {self._guard.returncode}",
-            remedy="start the same command again: it resumes",
+            remedy=_REMEDY,
         )
+
+    def _end_guard(self) -> None:
+        self.close_gate()  # a program that waits for the word reads its end, and ends
+        self._guard.wait()
+        self._from_guard.close()
 
     @property
     def _told(self) -> int:
@@ -141,3 +171,12 @@ class Guarded:
     def _from_guard(self) -> IO[bytes]:
         assert self._guard.stdout is not None  # noqa: S101 - opened as a pipe above
         return self._guard.stdout
+
+
+def _close_gates() -> None:
+    """In a child that this process forks: the harness alone holds the guards' pipes open."""
+    for one in tuple(_all):
+        one.close_gate()
+
+
+os.register_at_fork(after_in_child=_close_gates)

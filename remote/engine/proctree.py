@@ -113,7 +113,12 @@ def belonging(
         if p.key in known_keys
         or p.parent == keeper
         or (p.session == session and p.start_ticks >= root_start)
-        or (p.parent == me and p.session != own_session and p.start_ticks > root_start)
+        or (
+            keeper is None
+            and p.parent == me
+            and p.session != own_session
+            and p.start_ticks > root_start
+        )
     }
     grown = True
     while grown:
@@ -124,7 +129,7 @@ def belonging(
 
 
 def reap(keys: Iterable[tuple[int, int]], processes: dict[int, Process], except_pid: int) -> None:
-    """Collect adopted children of this process that have ended; `except_pid` is left to Popen."""
+    """Collect adopted children of this process that have ended; `except_pid` is left to Guarded."""
     me = os.getpid()
     for key in keys:
         process = processes.get(key[0])

@@ -6,6 +6,7 @@ it end. A wait in vain is ended by the test's own time limit.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -18,8 +19,10 @@ import pytest
 
 from records.errors import HostUnfitError
 from remote.engine import process, proctree
+from remote.engine.guarded import Guarded
 from remote.engine.ports import free_port
 from remote.engine.proctree import Process
+from remote.host.sample import GpuSampler
 
 ROOT = Path(__file__).parents[2]
 SERVER = Path(__file__).with_name("engine_server.py")
@@ -41,12 +44,15 @@ argv = (sys.executable, {str(SERVER)!r}, "children", str(port))
 engine = process.start(
     argv, dict(os.environ), place / "boot.log", place, ("127.0.0.1", port), remember
 )
-if moment == "started":
+if moment == "forked" and os.fork() == 0:
+    time.sleep(600)
+if moment in ("started", "forked"):
     os.kill(os.getpid(), signal.SIGKILL)
 print("up", flush=True)
 time.sleep(600)
 """
 
+STUBBORN = "trap '' TERM; echo up; while :; do sleep 1; done"
 
 Left = Callable[[], list[Process]]
 
@@ -103,6 +109,19 @@ def test_killed_as_the_engine_starts_it_ends(tmp_path: Path, left: Left) -> None
         assert killed.wait() == -signal.SIGKILL
     wait_for_none(left)
     assert (tmp_path / "remembered").exists()
+
+
+def test_a_process_that_the_harness_forked_keeps_no_engine_alive(
+    tmp_path: Path, left: Left
+) -> None:
+    """A worker of the client, say, that is busy when the harness is killed."""
+    with harness("forked", tmp_path) as killed:
+        assert killed.wait() == -signal.SIGKILL
+    forked = [one for one in left() if one.session == os.getsid(0)]
+    assert len(forked) == 1
+    while left() != forked and left():
+        time.sleep(0.02)
+    assert [one.key for one in left()] == [one.key for one in forked]
 
 
 def test_killed_later_all_ends_that_the_engine_had_started(tmp_path: Path, left: Left) -> None:
@@ -163,12 +182,67 @@ def test_a_guard_that_is_killed_leaves_an_engine_that_can_be_stopped(
     assert left() == []
 
 
+@pytest.mark.parametrize(
+    ("python", "told"),
+    [("/bin/false", "ended with status 1"), ("/nowhere/python", "cannot start .* No such file")],
+)
 def test_a_guard_that_cannot_be_had_is_the_hosts_fault(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, python: str, told: str
 ) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(HostUnfitError, match="ended with status 1"):
+    monkeypatch.setattr(sys, "executable", python)
+    with pytest.raises(HostUnfitError, match=told):
         engine_in(tmp_path, "silent")
+
+
+def test_an_engine_that_cannot_be_remembered_is_let_go_and_the_cause_is_told(
+    tmp_path: Path, left: Left
+) -> None:
+    def remember(_key: tuple[int, int]) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(OSError, match="No space left"):
+        process.start(
+            ("/bin/sleep", "600"), dict(os.environ), tmp_path / "log", tmp_path, None, remember
+        )
+    assert left() == []
+
+
+def test_what_interrupts_the_start_leaves_no_guard(
+    tmp_path: Path, left: Left, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_self: Guarded) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Guarded, "_hear", interrupted)
+    with (tmp_path / "log").open("wb") as log, pytest.raises(KeyboardInterrupt) as caught:
+        Guarded(("/bin/sleep", "600"), os.environ, tmp_path, log)
+    assert caught  # and with it the frame that holds the pipe
+    wait_for_none(left)
+
+
+def test_a_program_that_ignores_sigterm_ends_also_without_its_guard(
+    tmp_path: Path, left: Left
+) -> None:
+    said = tmp_path / "log"
+    with said.open("wb") as log:
+        stubborn = Guarded(("/bin/sh", "-c", STUBBORN), os.environ, tmp_path, log)
+    stubborn.go()
+    (guard,) = [one for one in left() if one.pid == stubborn.keeper]
+    os.kill(guard.pid, signal.SIGKILL)
+    while not said.read_bytes():
+        time.sleep(0.02)
+    stubborn.terminate(0.1)
+    assert stubborn.exit_status() == -signal.SIGKILL
+    wait_for_none(left)
+
+
+def test_the_samplers_processes_are_none_of_the_engines(tmp_path: Path) -> None:
+    engine = process.start(("/bin/sleep", "600"), dict(os.environ), tmp_path / "log", tmp_path)
+    sampler = GpuSampler(tmp_path / "samples", program=("/bin/sh", "-c", "exec sleep 600"))
+    assert [one.pid for one in engine.members()] == [engine.pid]
+    sampler.stop()
+    report = process.stop(engine)
+    assert (report.signals, report.processes_seen) == (("SIGINT",), 1)
 
 
 def test_the_engine_has_the_environment_it_is_given_and_no_other(tmp_path: Path) -> None:
