@@ -1,7 +1,8 @@
 """TeX, run to the end: sources in, one PDF out, or the reason why there is none.
 
-Invariant: a PDF comes out only of a build without an undefined reference, citation or link target;
-no shell, no network, and no file outside the build directory is written.
+Invariant: a PDF comes out only of a build that lacks nothing: no undefined reference, citation or
+link target, no float that its page cuts off. No shell, no network, and no file outside the build
+directory is written.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ _UNDEFINED = re.compile(
     r"|LaTeX Warning: There were (?:undefined|multiply-defined).*"
     r"|pdfTeX warning \(dest\): .*"
     r"|LaTeX Warning: Label .*? multiply defined.*"
+)
+_TOO_HIGH = re.compile(
+    r"LaTeX Warning: Float too large for page by ([0-9.]+)pt on input (line \d+)"
 )
 _OVERFULL = re.compile(r"Overfull \\[hv]box \(([0-9.]+)pt too .*")
 
@@ -82,6 +86,13 @@ def build_pdf(main: Path, build: Path, epoch: int) -> Built:
     if undefined:
         raise PaperError(
             f"{main.name}: {undefined[0].strip()}", remedy=f"see {build / f'{main.stem}.log'}"
+        )
+    high = _TOO_HIGH.search(log)
+    if high:
+        raise PaperError(
+            f"{main.name}: a figure or table is {float(high[1]):.0f} pt higher than its page, which"
+            f" cuts it off ({high[2]} of its file)",
+            remedy=f"break it in two, or make it smaller; see {build / f'{main.stem}.log'}",
         )
     wide = tuple(float(points) for points in _OVERFULL.findall(log))
     return Built(build / f"{main.stem}.pdf", runs, wide)

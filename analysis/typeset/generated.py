@@ -54,7 +54,7 @@ def record_texts(
         "provenance": provenance_tex(cited_claims(root), evaluation, published, names),
         "findings": findings_tex(findings),
         "runs": runs_tex(evaluation.runs, names, data),
-        "verdict-table": verdict_table_tex(verdicts),
+        "verdict-table": verdict_table_tex(verdicts, names),
         "verdicts": verdicts_tex(verdicts, names),
     }
     files = {GENERATED / f"{name}.tex": text for name, text in texts.items()}

@@ -32,10 +32,12 @@ def more_figures_tex(figures: Mapping[str, Sequence[Figure]], shown: Collection[
 
     `figures`: by study, in the order of paper/evidence.toml. One without data is left out.
     """
-    lines = []
+    lines: list[str] = []
     for study, found in figures.items():
         more = [one for one in found if f"{study}/{one.name}" not in shown and not one.absent]
         if more:
+            # Floats of one study must not drift into the next.
+            lines += [r"\clearpage"] if lines else []
             lines.append(command("subsection", f"Figures of {escaped(study)}"))
         for one in more:
             caption = f"{escaped(one.title)}. {escaped(one.caption)}"

@@ -15,29 +15,30 @@ from analysis.typeset.words import code, command, escaped, joined, sentence
 
 # The whole of it: LaTeX cannot read the rows of a table from a file of their own.
 _HEAD = (
-    r"\begin{tabular}{>{\raggedright}p{0.42\linewidth}l>{\raggedright}p{0.17\linewidth}l}",
-    r"\toprule",
-    r"published claim & published & ours & verdict \\",
-    r"\midrule",
+    r"\begin{longtable}{>{\raggedright}p{0.31\linewidth}l",
+    r">{\raggedright}p{0.1\linewidth}>{\raggedright}p{0.15\linewidth}l}",
+    r"\caption{Verdicts. Each leads to its test, margin and records. On: the runs",
+    r"that it is of, as Section~\ref{sec:runs} names them.}",
+    r"\label{tab:verdicts} \\",
 )
-_FOOT = (r"\bottomrule", r"\end{tabular}")
+_TITLES = (r"\toprule", r"published claim & published & on & ours & verdict \\", r"\midrule")
+_REPEATED = (r"\endfirsthead", *_TITLES, r"\endhead", r"\bottomrule", r"\endfoot")
+_FOOT = (r"\end{longtable}",)
 
 
-def verdict_table_tex(verdicts: Sequence[Verdict]) -> bytes:
-    """A tabular of four columns: claim, published, ours, verdict."""
-    rows = [
-        " & ".join(
-            (
-                escaped(one.text),
-                command("published", one.id),
-                _ours(one, place),
-                command("kitlink", _anchor(one, place), escaped(one.outcome)),
-            )
-        )
-        + r" \\ \addlinespace"
-        for place, one in enumerate(verdicts, 1)
-    ]
-    return joined([*_HEAD, *rows, *_FOOT])
+def verdict_table_tex(verdicts: Sequence[Verdict], run_names: Mapping[str, RunName]) -> bytes:
+    """A table of five columns: claim, published, on, ours, verdict; a claim is named once.
+
+    It may go on over pages: a claim has a verdict on each stratum.
+    """
+    rows, told = [], ""
+    for place, one in enumerate(verdicts, 1):
+        claim = ("", "") if one.id == told else (escaped(one.text), command("published", one.id))
+        outcome = command("kitlink", _anchor(one, place), escaped(one.outcome))
+        cells = (*claim, _on(one, run_names), _ours(one, place), outcome)
+        rows.append((r"\addlinespace " if one.id != told else "") + " & ".join(cells) + r" \\")
+        told = one.id
+    return joined([*_HEAD, *_TITLES, *_REPEATED, *rows, *_FOOT])
 
 
 def verdicts_tex(verdicts: Sequence[Verdict], run_names: Mapping[str, RunName]) -> bytes:
@@ -69,6 +70,11 @@ def verdicts_tex(verdicts: Sequence[Verdict], run_names: Mapping[str, RunName]) 
 
 def _ours(one: Verdict, place: int) -> str:
     return command("kitlink", _anchor(one, place), escaped(one.measured)) if one.measured else "--"
+
+
+def _on(one: Verdict, run_names: Mapping[str, RunName]) -> str:
+    known = [command("kitrun", run, run_names[run].short) for run in one.runs if run in run_names]
+    return ", ".join(known) or "--"
 
 
 def _anchor(one: Verdict, place: int) -> str:

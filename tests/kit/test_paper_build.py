@@ -188,6 +188,7 @@ def test_what_the_macros_print_is_what_the_audit_wants(project: Project) -> None
         (r"as shown~\cite{nobody}", "nobody"),
         (r"\finding{F999}", "finding:F999"),
         (r"\nosuchmacro", r"\nosuchmacro"),
+        (r"\begin{figure}\rule{1mm}{30cm}\end{figure}", "pt higher than its page"),
     ],
 )
 def test_what_leads_nowhere_stops_the_build(
