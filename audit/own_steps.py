@@ -14,18 +14,25 @@ def cut_off(chunk_tokens: Sequence[int], step_accepted: Sequence[int]) -> int | 
 
     A chunk after the first holds a step: one token and those accepted (analysis/acceptance.py). A
     step without a draft is a chunk of one token and, with an n-gram drafter or after a preemption,
-    not in the list: so the steps that accepted any are held against the chunks of several tokens,
-    in order. So it was of every list in the records of vLLM 0.29.0.
+    not in the list: so a list is its chunks in order, those of one token left out where it is
+    shorter, and position by position where it is as long. So it was of every list in the records of
+    vLLM 0.29.0.
     """
     later = chunk_tokens[1:]
-    if len(step_accepted) > len(later):
-        return None
-    listed = [accepted for accepted in step_accepted if accepted]
-    came = [tokens - 1 for tokens in later if tokens != 1]
-    if listed == came:
+    if _are_steps(later, step_accepted):
         return 0
-    last = later[-1] - 1
-    before = came[:-1] if last else came
-    if not listed or listed[:-1] != before or not 0 <= last < listed[-1]:
+    if not later or not step_accepted or not _are_steps(later[:-1], step_accepted[:-1]):
         return None
-    return listed[-1] - last
+    cut = step_accepted[-1] - (later[-1] - 1)
+    return cut if 0 < cut <= step_accepted[-1] else None
+
+
+def _are_steps(chunk_tokens: Sequence[int], step_accepted: Sequence[int]) -> bool:
+    """Whether the list is these chunks in order, but for chunks of one token."""
+    at = 0
+    for tokens in chunk_tokens:
+        if at < len(step_accepted) and step_accepted[at] == tokens - 1:
+            at += 1
+        elif tokens != 1:
+            return False
+    return at == len(step_accepted)

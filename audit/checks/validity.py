@@ -35,9 +35,10 @@ ACCEPTANCE = Code(
     "the server's counters and the client's chunks disagree on accepted tokens",
     "Tokens minus chunks, over a window, is what the counters say was accepted, less what the ends "
     "of requests cut off (analysis/acceptance.py). A request with a list of its steps says itself "
-    "what its end cut off, and each of its chunks is a step of the list. One whose list the server "
-    "lost may have lost as much as a step drafts, or hold one step more where its last chunk has "
-    "room for two. Else a chunk is not a step here, and step gaps are not times between steps.",
+    "what its end cut off: its chunks are the steps of the list, in order, and where the list is "
+    "shorter than they are, only chunks of one token are not in it. One whose list the server lost "
+    "may have lost as much as a step drafts, or hold one step more where its last chunk has room "
+    "for two. Else a chunk is not a step here, and step gaps are not times between steps.",
     "look for steps that the server put into one chunk; acceptance is then that of the counters",
 )
 

@@ -161,6 +161,26 @@ def a_token_later(requests: tuple[Request, ...]) -> tuple[Request, ...]:
     return (replace(one, chunk_tokens=(first, before - 1, after + 1, *rest)), *others)
 
 
+def with_an_empty_step(requests: tuple[Request, ...]) -> tuple[Request, ...]:
+    """A step of the first request accepted nothing, and another one more; chunks and list agree."""
+    first, *others = requests
+    steps, chunks = list(first.step_accepted), list(first.chunk_tokens)
+    less, more = [i for i, accepted in enumerate(steps[:-1]) if accepted == 1][:2]
+    for at, change in ((less, -1), (more, 1)):
+        steps[at] += change
+        chunks[at + 1] += change
+    return (replace(first, chunk_tokens=tuple(chunks), step_accepted=tuple(steps)), *others)
+
+
+def with_an_empty_step_moved(requests: tuple[Request, ...]) -> tuple[Request, ...]:
+    """The list of that request has it a step later; every sum stays."""
+    first, *others = with_an_empty_step(requests)
+    steps = list(first.step_accepted)
+    at = steps.index(0)
+    steps[at], steps[at + 1] = steps[at + 1], steps[at]
+    return (replace(first, step_accepted=tuple(steps)), *others)
+
+
 def a_longer_last_step(requests: tuple[Request, ...]) -> tuple[Request, ...]:
     """Each request's last step accepted one more, which its end would have cut off."""
     return tuple(
@@ -179,6 +199,8 @@ def a_better_step(requests: tuple[Request, ...]) -> tuple[Request, ...]:
     ("forged", "raised", "said"),
     [
         (a_token_later, 0, {"VOID03"}),
+        (with_an_empty_step, 0, set()),
+        (with_an_empty_step_moved, 0, {"VOID03"}),
         (a_longer_last_step, 1, set()),  # as true as what was there, by all that is recorded
         (a_longer_last_step, 0, {"COUNT02", "VOID03"}),
         (a_better_step, 1, {"VOID03"}),
