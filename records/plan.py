@@ -83,7 +83,8 @@ class Bounds:
     """Beyond these a window is void; `calibrated_p99_ns` bounds the client's error on this host.
 
     `power_cap_ppm`: how far a GPU at its power limit may lower its clock within a window, the
-    lowest sampled below the highest. 0, as where a plan says nothing: any power cap voids.
+    lowest sampled below the highest; cards not at their limit do not count. 0, as where a plan says
+    nothing: any power cap voids.
     """
 
     calibrated_p99_ns: int

@@ -16,7 +16,7 @@ from pathlib import Path
 from remote.engine.process import EngineProcess
 from remote.host import gpu, sample, smi
 from remote.host.sample import GpuSample
-from remote.validity import GpuSummary
+from remote.validity import POWER_CAP, GpuSummary
 
 _KERNEL_LOG = Path("/dev/kmsg")
 _XID = b"NVRM: Xid"
@@ -86,7 +86,7 @@ class GpuWatch:
         self._facts = facts
         self._summary = GpuSummary(
             throttle_reasons=sample.throttled(samples),
-            clock_drop_ppm=max(map(clock_drop_ppm, facts.traces), default=0),
+            clock_drop_ppm=clock_drop_ppm(facts.traces),
             new_ecc_errors=max(facts.new_ecc_errors, 0),
             new_xid_errors=max(facts.new_xid_errors, 0),
             foreign_processes=max(facts.foreign_processes, 0),
@@ -114,7 +114,12 @@ def watch_gpu(scratch: Path, engine: EngineProcess) -> Iterator[GpuWatch]:
         watch.close(samples, before, (after, xid_count()), (frozenset(gpu.compute_pids()), own))
 
 
-def clock_drop_ppm(trace: GpuTrace) -> int:
+def clock_drop_ppm(cards: Sequence[GpuTrace]) -> int:
+    """The most by which a card at its power limit lowered its clock; 0 where none is at it."""
+    return max((_drop_ppm(card) for card in cards if POWER_CAP in card.reasons), default=0)
+
+
+def _drop_ppm(trace: GpuTrace) -> int:
     """The lowest SM clock below the highest, in millionths; 1,000,000 where a sample has none."""
     low, high = min(trace.sm_clock_mhz, default=0), max(trace.sm_clock_mhz, default=0)
     if low < 0 or high <= 0:

@@ -40,8 +40,8 @@ POWER_CAP = "software power cap"
 class GpuSummary:
     """What the GPU did in a window, over all samples of all cards.
 
-    `clock_drop_ppm`: the lowest SM clock below the highest, of the card where that is most;
-    1,000,000 where a sample has none.
+    `clock_drop_ppm`: the lowest SM clock below the highest, of the card at its power limit where
+    that is most; 1,000,000 where a sample has none, 0 where no card is at its limit.
     """
 
     throttle_reasons: tuple[str, ...] = ()

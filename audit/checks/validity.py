@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from analysis.acceptance import most_drafted
 from analysis.facts import integer, part, parts
@@ -74,6 +75,9 @@ _OF_THE_CLIENT = frozenset({"client-lag", "client-cpu", "client-clock", "merged"
 
 # The reason that a plan may declare, within a bound (remote/validity.py).
 _POWER_CAP = "software power cap"
+
+# The columns of a trace (remote/gpu_watch.py): an entry a sample in each.
+_COLUMNS = ("sm_clock_mhz", "memory_clock_mhz", "power_mw", "temperature_c")
 
 # nvml.h, nvmlClocksEventReason*: those that lower the clock below what the load asks for.
 _THROTTLES = frozenset(
@@ -178,31 +182,33 @@ def _declares_prefix_cache(scan: JournalScan, window: WindowEnded) -> bool:
     return arm is not None and "--enable-prefix-caching" in arm.args
 
 
-def _reasons(window: WindowEnded) -> set[str]:
-    """Every clock reason in the window's GPU samples; facts of another shape hold none."""
-    found: set[str] = set()
-    for trace in parts(part(window.facts, "gpu"), "traces"):
-        reasons = trace.get("reasons")
-        found.update(map(str, reasons) if isinstance(reasons, list) else ())
-    return found
+def _reasons(trace: dict[str, Any]) -> set[str]:
+    """Every clock reason in a GPU's samples; a trace of another shape holds none."""
+    reasons = trace.get("reasons")
+    return set(map(str, reasons)) if isinstance(reasons, list) else set()
 
 
-def _drop_ppm(window: WindowEnded) -> int:
-    """The most by which a card's lowest SM clock is below its highest; all of it where unknown."""
-    drops = [0]
-    for trace in parts(part(window.facts, "gpu"), "traces"):
-        said = trace.get("sm_clock_mhz")
-        clocks = said if isinstance(said, list) and all(type(c) is int for c in said) else []
-        low, high = min(clocks, default=-1), max(clocks, default=-1)
-        known = low >= 0 and high > 0
-        drops.append((high - low) * 1_000_000 // high if known else 1_000_000)
-    return max(drops)
+def _drop_ppm(trace: dict[str, Any]) -> int:
+    """The lowest SM clock below the highest, in millionths; 1,000,000 where a sample has none.
+
+    So too where the columns are not of one length: samples were taken out of them.
+    """
+    columns = [trace.get(name) for name in _COLUMNS]
+    lengths = {len(column) if isinstance(column, list) else -1 for column in columns}
+    clocks = columns[0] if len(lengths) == 1 and isinstance(columns[0], list) else []
+    if not clocks or not all(type(clock) is int for clock in clocks):
+        return 1_000_000
+    low, high = min(clocks), max(clocks)
+    return (high - low) * 1_000_000 // high if low >= 0 and high > 0 else 1_000_000
 
 
 def _gpu(bounds: Bounds, window: WindowEnded) -> Iterator[tuple[str, str]]:
-    throttled = sorted(_reasons(window) & _THROTTLES)
+    traces = parts(part(window.facts, "gpu"), "traces")
+    throttled = sorted(set().union(*map(_reasons, traces)) & _THROTTLES)
+    # A card at no limit of its own decides nothing: an idle one may do with its clock as it likes.
+    drops = [_drop_ppm(trace) for trace in traces if _POWER_CAP in _reasons(trace)]
     declared = throttled == [_POWER_CAP] and bounds.power_cap_ppm > 0
-    if throttled and not (declared and _drop_ppm(window) <= bounds.power_cap_ppm):
+    if throttled and not (declared and max(drops) <= bounds.power_cap_ppm):
         yield "gpu-throttle", ", ".join(throttled)
     ecc, xid = (_counted(window, name) for name in ("new_ecc_errors", "new_xid_errors"))
     if ecc + xid > 0:

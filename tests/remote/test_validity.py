@@ -10,7 +10,7 @@ from records.measurement import ClientReport
 from records.plan import Bounds
 from records.schema import Counters
 from remote.gpu_watch import GpuTrace, clock_drop_ppm
-from remote.validity import RULES, GpuSummary, WindowEvidence, void_reasons
+from remote.validity import POWER_CAP, RULES, GpuSummary, WindowEvidence, void_reasons
 
 BOUNDS = Bounds(
     calibrated_p99_ns=100_000,
@@ -127,7 +127,10 @@ def test_a_declared_power_cap_is_no_reason_within_its_bound(reasons, drop_ppm, k
     ],
 )
 def test_how_far_a_clock_fell(clocks, drop_ppm):
-    assert clock_drop_ppm(GpuTrace("GPU-0", clocks, (), (), (), ())) == drop_ppm
+    idle = GpuTrace("GPU-1", (345, 1980), (), (), (), ("idle",))
+    assert clock_drop_ppm([idle]) == 0
+    capped = GpuTrace("GPU-0", clocks, (), (), (), (POWER_CAP,))
+    assert clock_drop_ppm([capped, idle]) == drop_ppm
 
 
 def test_tokens_of_a_cancelled_request_may_go_uncounted():
