@@ -9,11 +9,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from records.job import LEASE_RESERVE_S
 from records.plan import Plan, PlannedBoot
 from records.schema import BootEnded, BootStarted, Envelope
-
-# Besides the second binding, which takes what the first one took: the seal, and carrying home.
-_RESERVE_S = 15.0
 
 
 @dataclass(slots=True)
@@ -81,7 +79,8 @@ class Lease:
         unknown_s = self.whole_s or by_plan
         boots_s = sum(self.longest_s.get(arm.id, unknown_s) for arm in self.plan.arms_in(block))
         first_s = sum(map(self.plan.first_boot_s, first)) * self.slowness
-        return now_unix_s + first_s + boots_s + self.binding_s + _RESERVE_S <= self.ends_unix_s
+        after_s = self.binding_s + LEASE_RESERVE_S  # the second binding takes what the first took
+        return now_unix_s + first_s + boots_s + after_s <= self.ends_unix_s
 
     def left_out(
         self,

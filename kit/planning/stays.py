@@ -2,7 +2,8 @@
 
 Invariant: pure arithmetic over the plan's own estimates. A host takes blocks in their order until
 the next one would not end in time, as the harness does on a host whose end is known; the host after
-it begins with that block. Nothing here binds a run.
+it begins with that block. How long the engine is bound again after the boots is known on the host
+alone: the estimates have one binding, in the setup. Nothing here binds a run.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from records.errors import PlanError
+from records.job import LEASE_RESERVE_S
 from records.plan import Plan, boot_order
 
 
 @dataclass(frozen=True, slots=True)
 class Stay:
-    """One host's blocks, its measured boots, and how long it is there for them in all."""
+    """One host's blocks, its measured boots, and the seconds to the end of the last of these."""
 
     blocks: tuple[int, ...]
     boots: int
@@ -50,7 +52,7 @@ def stay(
         if carried:
             filling = min(filling, per_boot_s)
         seconds = setup_s + filling + boots * per_boot_s
-        if seconds > lease_s:
+        if seconds + LEASE_RESERVE_S > lease_s:
             break
         held = Stay(now, boots, seconds)
     return held
@@ -62,10 +64,11 @@ def stays(plan: Plan, lease_s: int, setup_s: int) -> Iterator[Stay]:
     while left:
         one = stay(plan, left, lease_s, setup_s)
         if not one.blocks:
-            need_s = setup_s + primes_s(plan, left[:1]) + boot_s(plan) * len(plan.arms_in(left[0]))
+            boots_s = primes_s(plan, left[:1]) + boot_s(plan) * len(plan.arms_in(left[0]))
+            need_s = setup_s + boots_s + LEASE_RESERVE_S
             raise PlanError(
-                f"plan {plan.id}: block {left[0]} takes {need_s} s on a host of its own, setup and "
-                f"first boots counted, and a host is there for {lease_s} s",
+                f"plan {plan.id}: block {left[0]} takes {need_s} s on a host of its own, setup, "
+                f"first boots and seal counted, and a host is there for {lease_s} s",
                 f"--lease {-(-need_s // 60)}min at least, or fewer arms in that block",
             )
         yield one

@@ -18,7 +18,9 @@ from kit.planning.plan_file import load_plan
 from kit.planning.plan_view import expected_s
 from kit.planning.stays import boot_s, primes_s, stay, stays
 from records.errors import PlanError
+from records.job import LEASE_RESERVE_S
 from records.plan import boot_order
+from remote.lease import Lease
 
 PLANS = Path(__file__).parents[2] / "kit" / "plans"
 L4 = load_plan(PLANS / "l4-confounds.toml")
@@ -133,6 +135,22 @@ def test_a_host_that_is_there_too_short_for_a_block_is_told_how_long_it_takes(
     plan = load_plan(PLANS / "sm90-confounds.toml")
     minutes = int(needed[0].removeprefix("--lease ").removesuffix("min"))
     assert stay(plan, (1,), minutes * 60, plan.estimates.setup_s).blocks == (1,)
+
+
+@pytest.mark.parametrize("spare_s", [0, -1])
+def test_a_host_is_promised_the_blocks_that_its_harness_will_begin(spare_s: int) -> None:
+    """To the second, where all takes what the plan says and binding the engine takes no time."""
+    plan = load_plan(PLANS / "sm90-confounds.toml")
+    setup_s = plan.estimates.setup_s
+    one = stay(plan, (17,), 3600, setup_s)
+    filled = {arm.id for arm in plan.arms_in(17)}
+    more = [arm.id for arm in plan.arms_in(18) if arm.id not in filled]
+    boots = one.boots + len(plan.arms_in(18))
+    both_s = setup_s + primes_s(plan, (17, 18)) + boots * boot_s(plan)
+    lease_s = both_s + LEASE_RESERVE_S + spare_s
+    begun = Lease(plan, lease_s, binding_s=0).fits(18, one.seconds, more)
+    assert begun == (spare_s == 0)
+    assert stay(plan, (17, 18), lease_s, setup_s).blocks == ((17, 18) if begun else (17,))
 
 
 def test_hosts_as_a_user_asks_for_them(capsys: pytest.CaptureFixture[str]) -> None:
