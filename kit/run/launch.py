@@ -165,7 +165,7 @@ def require_intact(events: Path) -> None:
         raise ChainError(f"{events} is not a file, so no journal", "begin anew with --new")
     with events.open("rb") as file:
         try:
-            chain.verify(line for line in file if line.endswith(b"\n"))
+            chain.verify(line for line in chain.lines_of(file) if line.endswith(b"\n"))
         except chain.BrokenLineError as error:
             raise ChainError(
                 f"{events}: {error.message}", "its records stay as they are; begin anew with --new"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from kit.home import Home
 from kit.hosts.host import Host
+from records import chain
 from records.errors import NotAPrefixError
 from records.journal import EVENTS_NAME
 from records.run_directory import RunDirectory
@@ -65,7 +66,15 @@ def require_witnessed(here: Home, run_id: str, arrived: Path) -> None:
     if not seen.is_file():
         return
     with seen.open("rb") as ours, (arrived / EVENTS_NAME).open("rb") as theirs:
-        number = next((n for n, line in enumerate(ours, 1) if theirs.readline() != line), 0)
+        same = (theirs.readline(len(line) + 1) == line for line in chain.lines_of(ours))
+        try:
+            number = next((n for n, holds in enumerate(same, 1) if not holds), 0)
+        except chain.BrokenLineError as error:
+            raise NotAPrefixError(
+                f"run {run_id}: {EVENTS_NAME} as it was seen when the host wrote it is no journal: "
+                f"{error.message}; nothing was fetched",
+                remedy=f"what was seen stands in {seen}",
+            ) from error
     if number == 0:
         return
     raise NotAPrefixError(

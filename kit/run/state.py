@@ -1,7 +1,7 @@
 """How far a run has come, folded from its journal while that is still growing.
 
 Invariant: a state is told by the events alone; lines are consumed once, whole, in order, and a line
-that is not finished yet waits for the next look.
+that is not finished yet waits for the next look. None is read beyond what a line may hold.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from records import schema
+from records import chain, schema
 from records.errors import FormatError
 from records.plan import Plan, boot_order
 from records.void_words import reason_text
@@ -45,7 +45,7 @@ class JournalTail:
             return
         with file:
             file.seek(self._position)
-            for line in file:
+            for line in self._lines(file):
                 if not line.endswith(b"\n"):
                     return
                 self._position += len(line)
@@ -53,6 +53,15 @@ class JournalTail:
                 match = _TYPE.search(line, 0, _HEAD_BYTES)
                 if match is None or match[1] not in _SKIPPED:
                     yield _event(line, f"{self._path}:{self._line}")
+
+    def _lines(self, file: BinaryIO) -> Iterator[bytes]:
+        try:
+            yield from chain.lines_of(file)
+        except chain.BrokenLineError as error:  # its number is counted from where this look began
+            raise FormatError(
+                f"{self._path}:{self._line + 1}: too long: got {error.got}, want {error.want}",
+                "kit audit",
+            ) from error
 
 
 def _event(line: bytes, where: str) -> schema.Envelope:

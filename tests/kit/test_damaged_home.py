@@ -64,6 +64,16 @@ def test_stop_and_a_new_start_pass_a_damaged_journal(
         require_intact(events)
 
 
+def test_a_line_beyond_what_one_may_hold_is_refused_torn_or_whole(tmp_path: Path) -> None:
+    whole = make_run(tmp_path / RUN, small_plan()).events.read_bytes()
+    events = tmp_path / "events.jsonl"
+    number = whole.count(b"\n") + 1
+    for end in (b"", b"\n"):
+        events.write_bytes(whole + b"x" * (9 << 20) + end)
+        with pytest.raises(ChainError, match=f"line {number}: too long"):
+            require_intact(events)
+
+
 def test_a_journal_that_is_no_file_is_told_and_never_waited_for(tmp_path: Path) -> None:
     for make in (Path.mkdir, os.mkfifo):
         events = tmp_path / "events.jsonl"

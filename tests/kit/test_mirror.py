@@ -125,3 +125,14 @@ def test_what_contradicts_it_is_refused_at_its_line(
     (tmp_path / EVENTS_NAME).write_bytes(arrived)
     with pytest.raises(NotAPrefixError, match=f"line {line} "):
         require_witnessed(host.mirror(home), RUN, tmp_path)
+
+
+def test_a_witness_with_a_line_beyond_what_one_may_hold_is_refused(
+    host: FarHost, home: Home, theirs: Path, tmp_path: Path
+) -> None:
+    """Also where what arrived has the same line: neither is read to its end."""
+    refresh_run(host, home, RUN)
+    for directory in (host.mirror(home).run(RUN), tmp_path):
+        (directory / EVENTS_NAME).write_bytes(b"one\n" + b"x" * (9 << 20) + b"\n")
+    with pytest.raises(NotAPrefixError, match="line 2: too long"):
+        require_witnessed(host.mirror(home), RUN, tmp_path)

@@ -4,9 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from kit.run.follow import describe, duration, harness_error
 from kit.run.state import JournalTail, RunState, read_state
-from records.errors import BindingError, InterruptedRunError, KitError
+from records.errors import BindingError, FormatError, InterruptedRunError, KitError
 from records.schema import WindowEnded
 from tests.sealed_run import Shape, make_run, small_plan
 
@@ -45,6 +47,20 @@ def test_a_growing_journal_is_read_in_whole_lines_each_once(tmp_path: Path) -> N
     assert shown == sorted(set(shown))
     assert state == read_state(grown)
     assert state.ended
+
+
+def test_a_line_beyond_what_one_may_hold_is_refused_by_its_number_at_any_look(
+    tmp_path: Path,
+) -> None:
+    whole = make_run(tmp_path / RUN, small_plan()).events.read_bytes()
+    grown = tmp_path / "events.jsonl"
+    grown.write_bytes(whole)
+    tail, lines = JournalTail(grown), whole.count(b"\n")
+    assert list(tail.new_events())
+    for end in (b"", b"\n"):
+        grown.write_bytes(whole + b"x" * (9 << 20) + end)
+        with pytest.raises(FormatError, match=f"events.jsonl:{lines + 1}: too long"):
+            list(tail.new_events())
 
 
 def test_the_lines_shown_name_boot_window_and_cause(tmp_path: Path) -> None:
