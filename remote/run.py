@@ -194,7 +194,8 @@ def _boots(
     costs nothing.
     """
     lease = Lease(context.plan, context.job.ends_unix_s, binding_s)
-    lease.recall(RunDirectory(context.records).read())
+    if lease.ends_unix_s:  # else every block fits, and a long journal is decoded for nothing
+        lease.recall(RunDirectory(context.records).read())
     failures: Counter[str] = Counter()
     block = 0
     for boot in remaining:

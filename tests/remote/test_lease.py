@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,9 +18,11 @@ from records.digest import Digest
 from records.job import Job
 from records.journal import Journal
 from records.plan import Plan, boot_order
-from records.run_directory import RunDirectory
+from records.run_directory import RunDirectory, RunFileError
 from records.schema import BootEnded, BootStarted, Clock, Envelope, RunEnded, RunStarted
 from remote.lease import Lease
+from remote.progress import Progress
+from remote.run import _boots
 from tests.remote.test_stop_at_any_moment import prepared
 
 FAR = 10**6
@@ -156,6 +159,15 @@ def test_a_harness_that_goes_on_leaves_out_what_its_earlier_boots_say_does_not_f
     subprocess.run(argv, check=True, capture_output=True)
     (ended,) = (e.event for e in RunDirectory(Path(job.run_directory)).read() if is_end(e.event))
     assert (ended.completed, ended.left_out) == (2, (2,))
+
+
+def test_where_no_end_is_known_the_journal_is_not_read_for_what_boots_took(plan, tmp_path):
+    job = SimpleNamespace(ends_unix_s=0)
+    context = SimpleNamespace(plan=plan, job=job, records=tmp_path / "none")
+    assert _boots(context, Progress(), [], 0) == ()
+    job.ends_unix_s = FAR
+    with pytest.raises(RunFileError):
+        _boots(context, Progress(), [], 0)
 
 
 def renamed(event: object) -> object:
