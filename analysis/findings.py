@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 
 from records.digest import Digest
 from records.errors import FormatError
+from records.limits import printable
 
 SECTION = "What this does NOT establish"
 STATUSES = ("active", "retracted")
@@ -98,8 +99,23 @@ def _check(finding: Finding) -> None:
         raise FormatError(f"status {finding.status!r} is none of {', '.join(STATUSES)}")
     if finding.provenance not in PROVENANCES:
         raise FormatError(f"provenance {finding.provenance!r} is none of {', '.join(PROVENANCES)}")
-    if not finding.title:
+    sound_title(finding.title)
+
+
+def sound_title(text: str) -> str:
+    """The title without outer space. FormatError: there is none, or it is not one line to read.
+
+    A line end would break the front matter; other controls steer a terminal, or show another text
+    than the one that stands there.
+    """
+    title = text.strip()
+    if not title:
         raise FormatError("a finding has a title")
+    if printable(title) != title:
+        raise FormatError(
+            f"a title is one line without control or format characters: {printable(title)}"
+        )
+    return title
 
 
 def render_head(finding: Finding) -> str:
@@ -128,7 +144,7 @@ def new(number: int, title: str, evidence: Sequence[Digest], retracts: Sequence[
     """The text of a new finding, its two parts still to be written."""
     finding = Finding(
         f"F{number:03d}",
-        title,
+        sound_title(title),
         "active",
         tuple(retracts),
         (),

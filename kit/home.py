@@ -6,12 +6,23 @@ that deleting `path` loses none of them.
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 import secrets
+import shlex
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from records import durable
+from records.errors import FormatError
 from records.job import Job
+
+_SALT = re.compile(rb"([0-9a-f]{32})\n?")
+# What a file system without hard links answers.
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +124,46 @@ class Home:
         return self.out / "demo" / "tables" if is_synthetic(job) else self.out / "tables"
 
     def salt(self) -> str:
-        """The project's salt for host ids, made on first use and never shared."""
+        """The project's salt for host ids, made on first use and never shared.
+
+        FormatError where something else stands there: an id by another salt is of another host.
+        """
         file = self.path / "salt"
         try:
-            return file.read_text(encoding="ascii").strip()
+            held = file.read_bytes()
         except FileNotFoundError:
-            self.path.mkdir(parents=True, exist_ok=True)
-            with file.open("x", encoding="ascii") as fresh:
-                fresh.write(secrets.token_hex(16) + "\n")
-            file.chmod(0o600)
-            return self.salt()
+            _make_salt(file)
+            held = file.read_bytes()
+        match = _SALT.fullmatch(held)
+        if match is None:
+            raise FormatError(
+                f"{file} is no salt of host ids: want 32 hexadecimal digits",
+                f"put back the one of your runs so far, host_salt in a file of {self.jobs}; "
+                f"or if there are none: rm {shlex.quote(str(file))}",
+            )
+        return match[1].decode("ascii")
+
+
+def _make_salt(file: Path) -> None:
+    """A fresh one, whole under its name or not at all; where one is there by now, that stays."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    fd, fresh = tempfile.mkstemp(prefix=".salt.", dir=file.parent)  # for its owner alone
+    try:
+        try:
+            durable.write(fd, f"{secrets.token_hex(16)}\n".encode(), file, "the salt")
+        finally:
+            os.close(fd)
+        try:
+            os.link(fresh, file)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            Path(fresh).rename(file)
+        durable.flush_directory(file.parent)
+    finally:
+        Path(fresh).unlink(missing_ok=True)
 
 
 def is_synthetic(job: Job) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -40,6 +41,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _ACCEPT_NEW = "kit.accept_new"
 _FLEET = "kit.fleet"
 DEFAULT_PLAN = "smoke-cpu"
+_BLOCK = re.compile("[0-9]{1,9}")
 
 
 def plan_option(function: F) -> F:
@@ -130,18 +132,23 @@ def blocks_option(function: F) -> F:
     """--blocks 1,3."""
     return click.option(
         "--blocks",
-        default="",
         metavar="N,N",
         callback=_parse_blocks,
         help="Only these blocks of the plan; default: all.",
     )(function)
 
 
-def _parse_blocks(_ctx: click.Context, _param: click.Parameter, text: str) -> tuple[int, ...]:
-    words = text.split(",") if text else []
-    if not all(word.isdecimal() for word in words):
-        raise click.BadParameter("want numbers, as in 1,3")
-    return tuple(sorted({int(word) for word in words}))
+def _parse_blocks(
+    _ctx: click.Context, _param: click.Parameter, text: str | None
+) -> tuple[int, ...]:
+    """Empty where the option is not given."""
+    if text is None:
+        return ()
+    words = text.split(",")
+    blocks = tuple(int(word) for word in words if _BLOCK.fullmatch(word))
+    if len(blocks) < len(words) or blocks != tuple(sorted(set(blocks))):
+        raise click.BadParameter("want numbers, ascending, as in 1,3")
+    return blocks
 
 
 def require_blocks_of(plan: Plan, blocks: tuple[int, ...]) -> None:
@@ -197,10 +204,21 @@ def _kept(home: Home, path: Path) -> Plan:
     return plan
 
 
+def named_run(_ctx: click.Context, _param: click.Parameter, word: str | None) -> str:
+    """What names a run, "" where it was left out.
+
+    BadParameter for an empty name, which a shell makes of a variable without a value: it would
+    mean the newest run, or none.
+    """
+    if word is not None and not word.strip():
+        raise click.BadParameter("an empty name; name a run")
+    return word or ""
+
+
 def run_option(function: F) -> F:
     """--run RUN."""
     return click.option(
-        "--run", "run_id", default="", metavar="RUN",
+        "--run", "run_id", metavar="RUN", callback=named_run,
         help="Go on with this unfinished run, by the plan it was begun with.",
     )(function)  # fmt: skip
 

@@ -13,6 +13,7 @@ from records.errors import PlanError
 
 # A prompt: text, or token ids for the completions endpoint.
 Prompt = str | tuple[int, ...]
+_HOW = "correct the file, or name its format in prompts.source"
 
 
 def read_prompts(source: str, data: bytes, name: str) -> list[Prompt]:
@@ -25,7 +26,7 @@ def read_prompts(source: str, data: bytes, name: str) -> list[Prompt]:
         if line.strip():
             prompt = read(_json(line, f"{name}:{number}"))
             if prompt is None:
-                raise PlanError(f"{name}:{number}: not a {source} prompt: {line[:60]!r}")
+                raise PlanError(f"{name}:{number}: not a {source} prompt: {line[:60]!r}", _HOW)
             prompts.append(_sendable(prompt, f"{name}:{number}"))
     return prompts
 
@@ -50,12 +51,12 @@ def _sharegpt(data: bytes, name: str) -> list[Prompt]:
     """A list of {"conversations": [{"from", "value"}, …]}; the first turn, if a person's."""
     entries = _json(data, name)
     if not isinstance(entries, list):
-        raise PlanError(f"{name}: not a ShareGPT file: a list is expected")
+        raise PlanError(f"{name}: not a ShareGPT file: a list is expected", _HOW)
     prompts: list[Prompt] = []
     for number, entry in enumerate(entries):
         turns = entry.get("conversations") if isinstance(entry, dict) else None
         if not isinstance(turns, list):
-            raise PlanError(f"{name}: entry {number} has no conversations")
+            raise PlanError(f"{name}: entry {number} has no conversations", _HOW)
         first = turns[0] if turns else None
         if isinstance(first, dict) and first.get("from") in ("human", "user"):
             value = first.get("value")
@@ -70,7 +71,7 @@ def _sendable(prompt: Prompt, where: str) -> Prompt:
         try:
             prompt.encode()
         except UnicodeEncodeError as error:
-            raise PlanError(f"{where}: text with a lone surrogate: {error}") from error
+            raise PlanError(f"{where}: text with a lone surrogate: {error}", _HOW) from error
     return prompt
 
 
@@ -78,4 +79,4 @@ def _json(data: bytes, where: str) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise PlanError(f"{where}: not JSON: {error}") from error
+        raise PlanError(f"{where}: not JSON: {error}", _HOW) from error

@@ -22,7 +22,8 @@ FORM = Code(
     "error",
     "a finding without the form of one",
     "Front matter with id, title, status, retracts, retracted-by, provenance and evidence, in this "
-    "order and with nothing else, then the finding.",
+    "order and with nothing else, then the finding. The title is one line without control or "
+    "format characters.",
     "kit finding new writes the form",
 )
 NAME = Code(

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from kit.heartbeat import heartbeat
-from kit.options import find_records, home, json_option
+from kit.options import find_records, home, json_option, named_run
 from kit.output import echo, print_json, say
 from kit.planning.plan_file import load_plan
 from kit.run.close import Closed, Reason, close_run
@@ -34,7 +34,7 @@ def _words(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
 
 
 @click.command()
-@click.argument("run")
+@click.argument("run", callback=named_run)
 @click.option(
     "--because",
     required=True,

@@ -12,6 +12,7 @@ from kit.options import (
     home,
     host_option,
     json_option,
+    named_run,
     open_host,
     open_hosts,
 )
@@ -28,7 +29,7 @@ from records.run_directory import RunDirectory, runs_in
 
 
 @click.command()
-@click.argument("run_id", default="")
+@click.argument("run_id", required=False, callback=named_run)
 @host_option
 @fleet_option
 @click.option("--unfinished", is_flag=True, help="Also runs that are not sealed yet.")

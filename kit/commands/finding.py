@@ -11,11 +11,32 @@ from analysis.claiming.documents import FINDINGS
 from analysis.claiming.evidence import load_evidence
 from audit.git import Git
 from kit.home import Home
-from kit.options import find_records, home
+from kit.options import find_records, home, named_run
 from kit.output import echo, say
 from kit.parts import Parts
 from records.digest import Digest
 from records.errors import FindingError, FormatError
+
+
+def _title(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
+    """Told before a number is taken."""
+    try:
+        return findings.sound_title(text)
+    except FormatError as error:
+        raise click.BadParameter(error.message) from error
+
+
+def _named_runs(
+    ctx: click.Context, param: click.Parameter, words: tuple[str, ...]
+) -> tuple[str, ...]:
+    return tuple(named_run(ctx, param, word) for word in words)
+
+
+_title_argument = click.argument("title", callback=_title)
+_run_option = click.option(
+    "--run", "runs", multiple=True, metavar="RUN", callback=_named_runs,
+    help="Evidence; default: all studies.",
+)  # fmt: skip
 
 
 @click.group(cls=Parts)
@@ -30,8 +51,8 @@ def command() -> None:
 
 
 @command.command("new")
-@click.argument("title")
-@click.option("--run", "runs", multiple=True, metavar="RUN", help="Evidence; default: all studies.")
+@_title_argument
+@_run_option
 def new(title: str, runs: tuple[str, ...]) -> None:
     """Begin a finding under the next number, with its evidence bound by digest.
 
@@ -45,8 +66,8 @@ def new(title: str, runs: tuple[str, ...]) -> None:
 
 @command.command("retract")
 @click.argument("finding_id", metavar="FINDING")
-@click.argument("title")
-@click.option("--run", "runs", multiple=True, metavar="RUN", help="Evidence; default: all studies.")
+@_title_argument
+@_run_option
 def retract(finding_id: str, title: str, runs: tuple[str, ...]) -> None:
     """Retract a finding by a new one, and link both.
 

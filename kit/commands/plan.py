@@ -165,13 +165,16 @@ def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
 
+_MOST_PER_HOUR = 1_000_000
+
+
 def _price(_ctx: click.Context, _param: click.Parameter, text: str) -> Decimal:
     try:
         price = Decimal(text)
     except InvalidOperation:
         price = Decimal("NaN")
-    if not price.is_finite() or price < 0:
-        raise click.BadParameter("want a price per hour, as in 0.80")
+    if not price.is_finite() or not 0 <= price <= _MOST_PER_HOUR:
+        raise click.BadParameter(f"want a price per hour, as in 0.80; at most {_MOST_PER_HOUR}")
     return price
 
 

@@ -8,7 +8,7 @@ import click
 
 from kit.home import Home
 from kit.hosts.host import Host, Running
-from kit.options import find_run, fleet_option, home, host_option, known_runs, open_host
+from kit.options import find_run, fleet_option, home, host_option, known_runs, named_run, open_host
 from kit.output import echo, say
 from kit.run.launch import is_under_way, resume_command, running_harness
 from kit.run.mirror import refresh_all, refresh_run
@@ -19,7 +19,7 @@ _POLL_S = 0.2
 
 
 @click.command()
-@click.argument("run_id", default="")
+@click.argument("run_id", required=False, callback=named_run)
 @host_option
 @fleet_option
 @click.option("--all", "every", is_flag=True, help="Every run under way on this host or cluster.")

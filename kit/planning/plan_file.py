@@ -38,6 +38,7 @@ MAX_DEPTH = 32
 MAX_DOTS = 4000
 MAX_DECIMAL_PLACES = 60
 _NESTING = "[{."
+_HOW = "correct it; kit/plans/README.md tells how a plan is written"
 _AT_LINE = re.compile(r"at line (\d+)")
 
 
@@ -51,15 +52,18 @@ def load_plan(path: Path) -> Plan:
             f"no plan file {path}", remedy="list the plans with: kit plan list"
         ) from None
     except OSError as error:
-        raise PlanError(f"{path}: cannot be read: {error}") from error
+        raise PlanError(
+            f"{path}: cannot be read: {error}",
+            "name a TOML file, or list plans with: kit plan list",
+        ) from error
     if len(data) > MAX_PLAN_BYTES:
-        raise PlanError(f"{path}: more than {MAX_PLAN_BYTES} bytes; no plan is that long")
+        raise PlanError(f"{path}: more than {MAX_PLAN_BYTES} bytes; no plan is that long", _HOW)
     data = data.removeprefix(codecs.BOM_UTF8)  # some editors put one in front
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise PlanError(f"{path}:{line}: not UTF-8: {error.reason}") from error
+        raise PlanError(f"{path}:{line}: not UTF-8: {error.reason}", _HOW) from error
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return parse_plan(text, str(path), path.parent)
 
@@ -69,23 +73,23 @@ def parse_plan(text: str, name: str, base: Path = Path()) -> Plan:
     dotted = line_of_most(text, ".")
     # tomllib takes time by the square of a key's parts.
     if text.split("\n")[dotted - 1].count(".") > MAX_DOTS:
-        raise PlanError(f"{name}:{dotted}: more than {MAX_DOTS} dots; no key is that long")
+        raise PlanError(f"{name}:{dotted}: more than {MAX_DOTS} dots; no key is that long", _HOW)
     try:
         document = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         match = _AT_LINE.search(str(error))
         line = int(match[1]) if match else text.count("\n") + 1
-        raise PlanError(f"{name}:{line}: not TOML: {error}") from error
+        raise PlanError(f"{name}:{line}: not TOML: {error}", _HOW) from error
     except ValueError as error:  # int() reads no more than 4,300 digits
         line = line_of_most(text, string.digits)
-        raise PlanError(f"{name}:{line}: an integer beyond 63 bits") from error
+        raise PlanError(f"{name}:{line}: an integer beyond 63 bits", _HOW) from error
     except InvalidOperation as error:
         line = line_of_most(text, string.digits)
-        raise PlanError(f"{name}:{line}: a number that cannot be held") from error
+        raise PlanError(f"{name}:{line}: a number that cannot be held", _HOW) from error
     except RecursionError as error:
-        raise PlanError(f"{name}:{line_of_most(text, _NESTING)}: nested too deep") from error
+        raise PlanError(f"{name}:{line_of_most(text, _NESTING)}: nested too deep", _HOW) from error
     if _is_deeper(document, MAX_DEPTH):
-        raise PlanError(f"{name}:{line_of_most(text, _NESTING)}: nested too deep")
+        raise PlanError(f"{name}:{line_of_most(text, _NESTING)}: nested too deep", _HOW)
     lines = key_lines(text)
     try:
         _check_numbers(document, "$")
@@ -96,7 +100,7 @@ def parse_plan(text: str, name: str, base: Path = Path()) -> Plan:
         where = f"{error.path}.{error.key}" if error.key else error.path
         raise _plan_error(name, _line(lines, where), error) from error
     except FormatError as error:
-        raise PlanError(f"{name}:1: {error.message}", error.remedy) from error
+        raise PlanError(f"{name}:1: {error.message}", error.remedy or _HOW) from error
     return plan
 
 
@@ -136,7 +140,7 @@ def _check_numbers(value: Any, path: str) -> None:
 
 def _plan_error(name: str, line: int, error: DecodeError) -> PlanError:
     message = error.message.replace("$.", "").replace("$: ", "").replace("got Decimal", "got float")
-    return PlanError(f"{name}:{line}: {message}", error.remedy)
+    return PlanError(f"{name}:{line}: {message}", error.remedy or _HOW)
 
 
 def _in_defaults(path: str) -> str:

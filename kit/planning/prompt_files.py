@@ -54,7 +54,7 @@ def keep(home: Home, plan: Plan, base: Path) -> None:
         try:
             file = open_regular(source)
         except OSError as error:
-            raise PlanError(f"{source} cannot be read: {error}") from error
+            raise PlanError(f"{source} cannot be read: {error}", f"ls -l {source}") from error
         with file, fresh.open("wb") as copy:
             shutil.copyfileobj(file, copy)
         with fresh.open("rb") as file:

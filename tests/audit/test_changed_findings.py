@@ -14,6 +14,10 @@ FINDINGS: dict[str, tuple[Callable[[Paper], None], set[str]]] = {
         text_change(F1, "status: active\nretracts: []", "retracts: []\nstatus: active"),
         {"FIND01"},
     ),
+    "title that steers a terminal": (
+        text_change(F1, "title: ", "title: \x1b"),
+        {"FIND01", "TEXT01"},
+    ),
     "renamed file": (
         lambda paper: (paper.root / F1).rename(paper.root / "paper/findings/F009.md"),
         {"FIND02", "FIND11"},

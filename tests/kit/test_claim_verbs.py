@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from click import UsageError
+from files_below import files_below
 
 from analysis.findings import parse
 from kit.commands.finding import begin, withdraw
 from kit.home import Home
 from kit.main import main
-from records.errors import ClaimError, FindingError, UnknownRunError
+from records.errors import ClaimError, FindingError, FormatError, UnknownRunError
 from tests.sealed_run import Shape, make_run, small_plan
 
 ROOT = Path(__file__).parents[2]
@@ -190,6 +191,25 @@ def test_a_finding_and_its_retraction_are_linked(here: Home) -> None:
     with pytest.raises(FindingError, match="retracted already"):
         withdraw(here, "F001", "Still not so", ())
     assert not (first.parent / "F003.md").exists()
+
+
+@pytest.mark.parametrize("title", ["a\nb", "\u202ex", "a\x1b[2Jb", "a\x00b", "a\udcffb", "", " \n"])
+def test_a_title_is_one_line_that_shows_as_it_is(
+    title: str, here: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("kit.commands.finding.home", lambda: here)
+    begin(here, "It is so", ())
+    before = files_below(here.root)
+    assert main(["finding", "new", title]) == 2
+    assert main(["finding", "retract", "F001", title]) == 2
+    assert "a title" in capsys.readouterr().err
+    with pytest.raises(FormatError):
+        begin(here, title, ())
+    assert files_below(here.root) == before
+
+
+def test_a_titles_outer_space_is_no_part_of_it(here: Home) -> None:
+    assert parse(begin(here, " It is so \n", ()).read_text()).title == "It is so"
 
 
 def test_git_remembers_numbers_that_the_folder_forgot(here: Home) -> None:

@@ -160,6 +160,33 @@ def test_blocks_that_a_plan_lacks_begin_nothing(
     assert not kit_home.exists()
 
 
+@pytest.mark.parametrize("blocks", ["", "1,1", "2,1", ",", "-1", "\u0661", "9" * 5000])
+def test_blocks_are_numbers_each_once_and_ascending(
+    blocks: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", "show", "demo", "--blocks", blocks]) == 2
+    assert "want numbers, ascending, as in 1,3" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("reproduce", "--run", ""),
+        ("run", "--run", " "),
+        ("close", "", "--because", "the lease was over"),
+        ("fetch-records", "", "--delete-remote"),
+        ("stop", ""),
+        ("finding", "new", "It is so", "--run", ""),
+    ],
+)
+def test_a_shell_variable_without_a_value_names_no_run(
+    argv: tuple[str, ...], kit_home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 2
+    assert "an empty name" in capsys.readouterr().err
+    assert not kit_home.exists()
+
+
 def test_a_real_process_exits_with_the_code() -> None:
     argv = [sys.executable, "-m", "kit.main", "plan", "show", "nope"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, check=False)

@@ -75,7 +75,7 @@ def test_cost_as_a_user_types_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert "total" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("price", ["free", "-1", "inf"])
+@pytest.mark.parametrize("price", ["free", "-1", "inf", "nan", "sNaN", "1e308", "1e9999999", ""])
 def test_a_price_that_is_none_is_a_wrong_command_line(price: str) -> None:
     assert main(["plan", "cost", "demo", "--price", price]) == 2
 

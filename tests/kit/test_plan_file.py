@@ -248,11 +248,34 @@ def test_only_regular_files_of_bounded_length_are_read(tmp_path: Path) -> None:
     (tmp_path / "zero.toml").symlink_to("/dev/zero")
     (tmp_path / "directory.toml").mkdir()
     for name in ("fifo.toml", "zero.toml", "directory.toml"):
-        with pytest.raises(PlanError, match="not a regular file"):
+        with pytest.raises(PlanError, match="not a regular file") as caught:
             load_plan(tmp_path / name)
+        assert caught.value.remedy
     (tmp_path / "long.toml").write_text(SMOKE + "#" * (1 << 20))
     with pytest.raises(PlanError, match="more than 1048576 bytes"):
         load_plan(tmp_path / "long.toml")
+
+
+WRONG = (
+    b"\xff",
+    b"id = ",
+    b"a = " + b"9" * 5000,
+    b"a = " + b"[" * 50 + b"]" * 50,
+    b"a." * 5000 + b"b = 1",
+    b"a = 1e9999999999999999999",
+    b"blocks = true",
+    b"",
+    SMOKE.encode() + b"\n" * (1 << 20),
+)
+
+
+@pytest.mark.parametrize("data", WRONG, ids=range(len(WRONG)))
+def test_whatever_is_wrong_there_is_something_to_try(data: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    file.write_bytes(data)
+    with pytest.raises(PlanError) as caught:
+        load_plan(file)
+    assert caught.value.remedy
 
 
 def test_lines_of_many_keys_are_those_where_they_stand() -> None:

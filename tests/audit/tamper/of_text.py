@@ -301,6 +301,11 @@ ALL = (
         "FIND06",
         _text("findings/F003.md", lambda t: t.replace("retracts: [F002]", "retracts: []")),
     ),
+    Corruption(
+        "a finding's title that steers a terminal",
+        "FIND01",
+        _text("findings/F001.md", lambda text: text.replace("title: ", "title: \x1b", 1)),
+    ),
     Corruption("a finding without its limits", "FIND03", _text("findings/F001.md", _emptied)),
     Corruption("limits that say nothing", "FIND03", _limits("N/A.")),
     Corruption("limits that nobody sees", "FIND03", _limits("<!-- Anything about hosts. -->")),
