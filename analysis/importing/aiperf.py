@@ -36,6 +36,7 @@ RECORD_NOTES = (
     *RAW_NOTES[1:],
 )
 _Record = dict[str, Any]
+_HOW = "aiperf profile --export-level raw …"
 
 
 def read_aiperf(path: Path) -> ForeignRun:
@@ -45,23 +46,23 @@ def read_aiperf(path: Path) -> ForeignRun:
         if not found:
             raise ForeignFileError(
                 f"{path} holds neither {RAW_NAME} nor {RECORDS_NAME}",
-                "aiperf profile --export-level raw …",
+                _HOW,
             )
         path = found[0]
     data = path.read_bytes()
     records = list(_records(path, data))
     if not records:
-        raise ForeignFileError(f"{path} holds no record")
+        raise ForeignFileError(f"{path} holds no record", _HOW)
     raw = all("responses" in record for record in records)
     if not raw and not all("metrics" in record for record in records):
-        raise ForeignFileError(f"{path}: neither raw nor metric records of AIPerf")
+        raise ForeignFileError(f"{path}: neither raw nor metric records of AIPerf", _HOW)
     measured = [r for r in records if r["metadata"].get("benchmark_phase") == _MEASURED]
     read: Callable[[_Record], ForeignRequest] = _of_raw if raw else _of_metrics
     try:
         requests = [read(record) for record in measured]
         model = str(measured[0].get("payload", {}).get("model", "")) if measured else ""
     except (*UNREADABLE, RecursionError) as error:
-        raise ForeignFileError(f"{path}: a record of another form: {error!r}") from error
+        raise ForeignFileError(f"{path}: a record of another form: {error!r}", _HOW) from error
     left_out = len(records) - len(measured)
     notes = RAW_NOTES if raw else RECORD_NOTES
     return ForeignRun(TOOL, path.name, Digest.of(data), model, _placed(requests), left_out, notes)
@@ -74,9 +75,9 @@ def _records(path: Path, data: bytes) -> Iterator[_Record]:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise ForeignFileError(f"{path}:{number}: not JSON: {error}") from error
+            raise ForeignFileError(f"{path}:{number}: not JSON: {error}", _HOW) from error
         if not isinstance(record, dict) or not isinstance(record.get("metadata"), dict):
-            raise ForeignFileError(f"{path}:{number}: not a record of AIPerf: no metadata")
+            raise ForeignFileError(f"{path}:{number}: not a record of AIPerf: no metadata", _HOW)
         yield record
 
 

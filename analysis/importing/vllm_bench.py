@@ -30,6 +30,7 @@ NOTES = (
     ),
     "The file does not say which requests belong to the ramp: none is left out.",
 )
+_HOW = "vllm bench serve --save-result --save-detailed …"
 
 
 def read_vllm_bench(path: Path) -> ForeignRun:
@@ -39,10 +40,10 @@ def read_vllm_bench(path: Path) -> ForeignRun:
     lists = {name: _list(path, value, name) for name in _ONE_A_REQUEST}
     starts = value.get("start_times") or [None] * len(lists["ttfts"])
     if not isinstance(starts, list):
-        raise ForeignFileError(f"{path}: start_times is no list")
+        raise ForeignFileError(f"{path}: start_times is no list", _HOW)
     sizes = {len(one) for one in (*lists.values(), starts)}
     if len(sizes) != 1:
-        raise ForeignFileError(f"{path}: its lists differ in length: {sorted(sizes)}")
+        raise ForeignFileError(f"{path}: its lists differ in length: {sorted(sizes)}", _HOW)
     try:
         origin = min((start for start in starts if start is not None), default=0.0)
         requests = tuple(
@@ -50,7 +51,7 @@ def read_vllm_bench(path: Path) -> ForeignRun:
             for i in range(len(starts))
         )
     except UNREADABLE as error:
-        raise ForeignFileError(f"{path}: a request of another form: {error}") from error
+        raise ForeignFileError(f"{path}: a request of another form: {error}", _HOW) from error
     model = str(value.get("model_id") or "")
     return ForeignRun(TOOL, path.name, Digest.of(data), model, requests, 0, NOTES)
 
@@ -60,16 +61,16 @@ def _result(path: Path, data: bytes) -> dict[str, Any]:
     try:
         value = json.loads(data) if len(lines) <= 1 or lines[0].strip() == b"{" else None
     except (ValueError, RecursionError) as error:
-        raise ForeignFileError(f"{path}: not JSON: {error}") from error
+        raise ForeignFileError(f"{path}: not JSON: {error}", _HOW) from error
     if value is None and not lines[0].lstrip().startswith(b"{"):
-        raise ForeignFileError(f"{path}: not JSON, and so not what --save-result writes")
+        raise ForeignFileError(f"{path}: not JSON, and so not what --save-result writes", _HOW)
     if value is None:
         raise ForeignFileError(
             f"{path}: {len(lines)} results, as --append-result writes them",
             "put the one that is meant into a file of its own",
         )
     if not isinstance(value, dict):
-        raise ForeignFileError(f"{path}: not a JSON object")
+        raise ForeignFileError(f"{path}: not a JSON object", _HOW)
     return value
 
 
@@ -78,7 +79,7 @@ def _list(path: Path, value: dict[str, Any], name: str) -> list[Any]:
     if not isinstance(found, list):
         raise ForeignFileError(
             f"{path}: no list {name!r}: not a detailed result of vLLM's bench",
-            "vllm bench serve --save-result --save-detailed …",
+            _HOW,
         )
     return found
 

@@ -7,6 +7,7 @@ and carry a seed.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -28,6 +29,7 @@ MOST_BOOTS, MOST_HOSTS = 2000, 200
 # Beyond so many boots a side Brown-Forsythe is not simulated: the arrays outgrow the answer.
 MOST_SIMULATED = 400
 SIMULATIONS = 4000
+_LARGEST_LOG = math.log(sys.float_info.max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +104,18 @@ def ratio_error(design: Design, cv_one: float, cv_two: float) -> tuple[float, in
 
 
 def detectable_ratio(design: Design, cv_one: float, cv_two: float) -> float:
-    """The smallest ratio above 1 that the two-sided t test finds with the design's power."""
+    """The smallest ratio above 1 that the two-sided t test finds with the design's power.
+
+    Infinite where it is beyond what floats hold.
+    """
     error, free = ratio_error(design, cv_one, cv_two)
     # With so large a shift the test always finds it, whatever its degrees of freedom.
     most = 10 * float(stats.t.isf(design.alpha / 2, free)) + 10
     shift = optimize.brentq(
         lambda shift: difference_power(1.0, free, shift, design.alpha) - design.power, 1e-6, most
     )
-    return math.exp(float(shift) * error)
+    log_ratio = float(shift) * error
+    return math.exp(log_ratio) if log_ratio < _LARGEST_LOG else math.inf
 
 
 def smallest_margin(design: Design, cv_one: float, cv_two: float) -> float:
@@ -153,6 +159,8 @@ def detectable_spread_anyhow(design: Design, seed: int = SEED) -> float:
     def lacking(log_ratio: float) -> float:
         return _rejecting(one, two, math.exp(log_ratio), bound, design.total) - design.power
 
+    if lacking(0.0) >= 0:  # by chance: so near is the power to the level
+        return 1.0
     if lacking(math.log(1e3)) < 0:
         return math.inf
     return math.exp(float(optimize.brentq(lacking, 0.0, math.log(1e3), xtol=1e-4)))

@@ -21,6 +21,7 @@ from kit.outside_records import Place, require_outside_records
 from kit.parts import Parts
 from records.digest import Digest
 from records.errors import ExportError, UnknownRunError
+from records.limits import printable
 from records.run_directory import RunDirectory
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -98,15 +99,21 @@ def _tables(names: tuple[str, ...], out: Path, form: Any, as_json: bool) -> None
     _told(paths, as_json)
 
 
+def _one_line(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
+    if printable(text) != text:
+        raise click.BadParameter("want one line without control or format characters")
+    return text
+
+
 @command.command("ro-crate")
 @_runs_argument
 @_out_option("DIR|FILE.zip")
 @click.option(
-    "--agent", default="", metavar="NAME",
+    "--agent", default="", metavar="NAME", callback=_one_line,
     help="Who carried the runs out; the records do not say.",
 )  # fmt: skip
 @click.option(
-    "--agent-url", default="", metavar="URL",
+    "--agent-url", default="", metavar="URL", callback=_one_line,
     help="Their ROR or ORCID identifier, or home page.",
 )  # fmt: skip
 @json_option

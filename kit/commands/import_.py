@@ -51,7 +51,9 @@ def vllm_bench(file: Path, definitions: bool, as_json: bool) -> None:
     """
     from analysis.importing.vllm_bench import read_vllm_bench
 
-    _show(read_vllm_bench(_there(file)), definitions, as_json)
+    if _there(file).is_dir():
+        raise click.BadParameter(f"{file} is a directory; name the file that was saved")
+    _show(read_vllm_bench(file), definitions, as_json)
 
 
 @command.command("aiperf")

@@ -166,6 +166,7 @@ def _yes(value: bool) -> str:
 
 
 _MOST_PER_HOUR = 1_000_000
+_MOST_HOSTS = 10_000
 
 
 def _price(_ctx: click.Context, _param: click.Parameter, text: str) -> Decimal:
@@ -209,7 +210,7 @@ def _shares(plan: Plan, tariff: Tariff, hosts: int, lease_s: int | None) -> list
     help="The rented host's downlink in Mbit/s.",
 )  # fmt: skip
 @click.option(
-    "--hosts", type=click.IntRange(min=1),
+    "--hosts", type=click.IntRange(1, _MOST_HOSTS),
     help="How many hosts share the blocks, in turn; default: one host takes them all.",
 )  # fmt: skip
 @click.option(

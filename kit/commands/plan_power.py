@@ -61,11 +61,19 @@ _NONE_OF_THESE = (
 
 # Below this share of a percent boots do not differ, and squares of it leave what floats hold.
 _LEAST_CV_PERCENT = 1e-4
+# One in a million: of nearer tails the quantiles are not exact.
+_LEAST_LEVEL_PERCENT = 1e-4
 
 
 def _fraction(ctx: click.Context, param: click.Parameter, percent: float) -> float:
     if not 0 < percent < 100:
         raise click.BadParameter("want percent, between 0 and 100", ctx, param)
+    return percent / 100
+
+
+def _level(ctx: click.Context, param: click.Parameter, percent: float) -> float:
+    if not _LEAST_LEVEL_PERCENT <= percent < 50:
+        raise click.BadParameter(f"want percent, from {_LEAST_LEVEL_PERCENT} to 50", ctx, param)
     return percent / 100
 
 
@@ -124,7 +132,7 @@ def _picture(ctx: click.Context, param: click.Parameter, name: Path | None) -> P
     "--alpha",
     default=5.0,
     show_default=True,
-    callback=_fraction,
+    callback=_level,
     metavar="PERCENT",
     help="Level of the tests.",
 )
@@ -210,6 +218,8 @@ def command(
     """  # fmt: skip
     if host_cv and hosts < 2:
         raise click.UsageError("--host-cv is about several hosts: --hosts 2 or more")
+    if power <= alpha:
+        raise click.UsageError("want --power above --alpha: chance alone finds as often")
     here = home()
     if plot:
         require_outside_records(plot, here)

@@ -130,3 +130,10 @@ def test_a_run_that_cannot_be_looked_into_is_not_left_out_in_silence(data, tmp_p
     assert done.returncode == HostUnfitError.exit_code, done.stderr
     assert f"{data / 'run-1' / 'seal.json'}: Permission denied" in done.stderr
     assert not (tmp_path / words[-1]).exists()
+
+
+@pytest.mark.parametrize("name", ["\udcff", "a\x1b[2Jb", "a\nb"])
+def test_an_agents_name_is_one_line_of_text(name: str, tmp_path: Path) -> None:
+    out = str(tmp_path / "crate")
+    assert main(["export", "ro-crate", "x", "--out", out, "--agent", name]) == 2
+    assert main(["export", "ro-crate", "x", "--out", out, "--agent", "a", "--agent-url", name]) == 2

@@ -35,3 +35,18 @@ def test_a_file_of_another_form_ends_with_its_own_code(tmp_path, capsys):
     path.write_text("{}")
     assert main(["import", "vllm-bench", str(path)]) == ForeignFileError.exit_code
     assert "--save-detailed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tool", ["vllm-bench", "aiperf"])
+@pytest.mark.parametrize("data", [b"", b"\xff\x00", b"[" * 100_000, b"{}", b"[]", b"null", b"1"])
+def test_whatever_a_file_lacks_there_is_something_to_try(
+    tool: str, data: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_bytes(data)
+    assert main(["import", tool, str(tmp_path / "file")]) == ForeignFileError.exit_code
+    assert "  try: " in capsys.readouterr().err
+
+
+def test_a_directory_is_no_saved_result(tmp_path: Path) -> None:
+    assert main(["import", "vllm-bench", str(tmp_path)]) == 2
+    assert main(["import", "vllm-bench", ""]) == 2

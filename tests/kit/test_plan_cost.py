@@ -153,6 +153,10 @@ def test_a_host_is_promised_the_blocks_that_its_harness_will_begin(spare_s: int)
     assert stay(plan, (17, 18), lease_s, setup_s).blocks == ((17, 18) if begun else (17,))
 
 
+def test_more_hosts_than_anybody_rents_are_a_wrong_command_line() -> None:
+    assert main(["plan", "cost", "demo", "--price", "1", "--hosts", "1000000000"]) == 2
+
+
 def test_hosts_as_a_user_asks_for_them(capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["plan", "cost", "sm90-confounds", "--price", "3"]
     assert main([*argv, "--lease", "30min", "--json"]) == 0

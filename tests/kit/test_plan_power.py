@@ -211,3 +211,28 @@ def test_no_number_is_no_spread(words: tuple[str, ...]) -> None:
 def test_the_least_spread_that_may_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     found = told(capsys, "--cv", "0.0001", "--hosts", "2", "--host-cv", "1e-9")
     assert "NaN" not in json.dumps(found)
+
+
+@pytest.mark.parametrize("alpha", ["0.0001", "0.01"])
+def test_a_difference_beyond_every_number_is_none(
+    alpha: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", "power", "demo", "--boots", "2", "--cv", "50", "--alpha", alpha]) == 0
+    assert "boots of an arm" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("power", ["1", "5"])
+def test_a_power_that_chance_has_too_is_a_wrong_command_line(
+    power: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", "power", "demo", "--power", power]) == 2
+    assert "--power above --alpha" in capsys.readouterr().err
+
+
+def test_a_power_just_above_the_level_has_an_answer() -> None:
+    assert main(["plan", "power", "demo", "--power", "6"]) == 0
+
+
+@pytest.mark.parametrize("alpha", ["1e-300", "0.0000001", "50", "99.9"])
+def test_a_level_that_no_test_has_is_a_wrong_command_line(alpha: str) -> None:
+    assert main(["plan", "power", "demo", "--alpha", alpha]) == 2
