@@ -16,12 +16,14 @@ from decimal import Decimal
 from pathlib import Path
 
 from records import schema
-from records.errors import CalibrationError, EngineBootError
+from records.errors import CalibrationError, EngineBootError, KitError
 from records.load import Load, Prompts, Sampling, Window
 from records.measurement import ClientReport, Request
 from records.plan import Calibration
+from remote import leftover
 from remote.client.window import Target, measure
 from remote.context import Context
+from remote.engine import proctree
 from remote.engine.guarded import Guarded
 from remote.engine.ports import free_port
 from remote.http_get import get
@@ -153,14 +155,22 @@ def _reference_server(setting: Setting) -> Iterator[int]:
         "--ttft",
         f"uniform:0ns:{gap_ns}ns",
     ]
-    with log.open("wb") as out:  # guarded, so that a harness that is killed leaves none behind
+    proctree.adopt_orphans()  # where its guard is killed, it becomes this process's to end
+    # Guarded and remembered as an engine is: none may be left to measure beside.
+    with log.open("wb") as out:
         server = Guarded(argv, os.environ, Path.cwd(), out)
+    try:
+        leftover.remember(setting.scratch, server.key)
+    except (OSError, KitError):
+        server.let_go()
+        raise
     try:
         server.go()
         _wait_healthy(server, port)
         yield port
     finally:
         server.terminate(_STOP_S)
+        leftover.forget(setting.scratch)
 
 
 def _wait_healthy(server: Guarded, port: int) -> None:

@@ -118,6 +118,9 @@ def _open(directory: RunDirectory) -> Journal:
 def _begin(context: Context, progress: Progress) -> None:
     """Record that the run starts or goes on, and end a boot that died with its harness."""
     job = context.job
+    killed = leftover.end(context.scratch)  # of whatever run: it would be measured beside
+    if killed:
+        context.say(f"{killed} processes that a killed harness left were ended")
     if progress.started is None:
         started = schema.RunStarted(
             format=schema.FORMAT,
@@ -144,7 +147,6 @@ def _begin(context: Context, progress: Progress) -> None:
             f"run {job.run_id} carries out blocks {progress.started.blocks}, the job {job.blocks}",
             remedy="start a new run for other blocks",
         )
-    killed = leftover.end(context.scratch)
     used = progress.primed or (job.cache and (progress.attempts or progress.priming_attempts))
     gone = bool(used) and not (context.scratch / WARM).is_dir()
     if gone:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from records.errors import EngineBootError, PortInUseError
+from records.errors import EngineBootError, KitError, PortInUseError
 from remote.engine import proctree
 from remote.engine.guarded import Guarded
 from remote.engine.log import cause_of_death, last_lines
@@ -120,7 +120,7 @@ def start(
         guarded = Guarded(argv, env, cwd, log)
     try:
         remember(guarded.key)
-    except OSError:
+    except (OSError, KitError):
         guarded.let_go()
         raise
     started_ns = time.monotonic_ns()

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from records.errors import HostUnfitError
+from records.errors import DiskFullError, HostUnfitError
 from remote.engine import process, proctree
 from remote.engine.guarded import Guarded
 from remote.engine.ports import free_port
@@ -194,13 +194,16 @@ def test_a_guard_that_cannot_be_had_is_the_hosts_fault(
         engine_in(tmp_path, "silent")
 
 
+@pytest.mark.parametrize(
+    "cause", [OSError(errno.EIO, "no space left"), DiskFullError("no space left")]
+)
 def test_an_engine_that_cannot_be_remembered_is_let_go_and_the_cause_is_told(
-    tmp_path: Path, left: Left
+    tmp_path: Path, left: Left, cause: Exception
 ) -> None:
     def remember(_key: tuple[int, int]) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        raise cause
 
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(type(cause), match="no space left"):
         process.start(
             ("/bin/sleep", "600"), dict(os.environ), tmp_path / "log", tmp_path, None, remember
         )

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from records import schema
+from records import canonical, schema
+from records.decode import from_object, to_object
+from records.job import Job
+from records.plan import Calibration
 from records.run_directory import RunDirectory
 from remote.engine import proctree
 from tests.remote.test_stop_at_any_moment import prepared
@@ -59,3 +65,51 @@ def test_a_kill_in_a_boot_leaves_no_process_and_the_job_goes_on(tmp_path: Path) 
     assert run.is_sealed
     assert [e.outcome for e in ended].count("completed") == 2
     assert any("the harness died in this boot" in e.cause for e in ended)
+
+
+def calibrated_for_seconds(path: Path) -> None:
+    """The job in this file, its calibration prolonged."""
+    job = from_object(Job, canonical.decode(path.read_bytes()))
+    plan = replace(job.plan, calibration=Calibration(20, 2, 64))
+    path.write_bytes(canonical.encode(to_object(replace(job, plan=plan))))
+
+
+def reference_server(scratch: Path) -> proctree.Process | None:
+    """The server that is noted, once it executes."""
+    try:
+        pid = json.loads((scratch / "engine.json").read_bytes())["pid"]
+        runs = b"\0reference\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return None
+    return proctree.read(pid) if runs else None
+
+
+def test_a_server_of_the_calibration_that_lost_its_guard_too_is_ended_by_the_next_start(
+    tmp_path: Path,
+) -> None:
+    argv = prepared(tmp_path)
+    calibrated_for_seconds(tmp_path / "job.json")
+    run = RunDirectory(tmp_path / "r")
+    with (tmp_path / "log").open("wb") as log:
+        harness = subprocess.Popen(argv, stdout=log, stderr=log)
+    while (server := reference_server(tmp_path / "scratch")) is None:
+        assert harness.poll() is None, (tmp_path / "log").read_text()
+        time.sleep(0.005)
+    try:
+        os.kill(server.parent, signal.SIGKILL)
+        harness.kill()
+        harness.wait()
+        assert not boots_begun(run)
+        assert alive(server), "nobody was left to end it"
+        subprocess.run(argv, check=True, capture_output=True)
+        assert run.is_sealed
+        assert not alive(server)
+        assert not (tmp_path / "scratch" / "engine.json").exists()
+    finally:
+        if alive(server):
+            os.kill(server.pid, signal.SIGKILL)
+
+
+def alive(process: proctree.Process) -> bool:
+    now = proctree.read(process.pid)
+    return now is not None and now.key == process.key and now.alive

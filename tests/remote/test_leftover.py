@@ -62,5 +62,39 @@ def test_whoever_was_given_the_pid_afterwards_is_left_alone(engine, tmp_path):
     assert is_alive(child)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"\0" * 40,
+        b"\xff",
+        b"[" * 100_000,
+        b"[]",
+        b"{}",
+        b'{"pid": null, "start_ticks": 1}',
+        b'{"pid": 0, "start_ticks": 0}',
+        b'{"pid": -1, "start_ticks": 0}',
+        b'{"pid": 1, "start_ticks": 0}',
+        b'{"pid": 1e400, "start_ticks": 0}',
+        b'{"pid": 1%s, "start_ticks": 0}' % (b"0" * 300),
+    ],
+)
+def test_a_note_that_a_crash_of_the_host_tore_is_none(tmp_path, monkeypatch, text):
+    def kill(*_):  # session 0 is everybody's: a test must not learn that by trying
+        pytest.fail("there is nobody to signal")
+
+    monkeypatch.setattr(proctree, "kill", kill)
+    (tmp_path / "engine.json").write_bytes(text)
+    assert leftover.end(tmp_path) == 0
+    assert not (tmp_path / "engine.json").exists()
+
+
+def test_what_is_remembered_is_ended(engine, tmp_path):
+    process, _ = engine
+    leftover.remember(tmp_path, proctree.read(process.pid).key)
+    assert [path.name for path in tmp_path.iterdir()] == ["engine.json"]
+    assert leftover.end(tmp_path) == 2
+
+
 def test_nothing_remembered_nothing_done(tmp_path):
     assert leftover.end(tmp_path) == 0
