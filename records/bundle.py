@@ -100,12 +100,13 @@ class Manifest:
         if self.format != FORMAT:
             raise FormatError(f"bundle of format {self.format}; this kit reads format {FORMAT}")
         for name in (*self.files, *(part.name for part in self.parts)):
-            if PurePosixPath(name).name != name:
+            if name in ("", "..") or "\0" in name or PurePosixPath(name).name != name:
                 raise FormatError(f"bundle: {name!r} is not the name of a file")
         for one in self.content:
             path = PurePosixPath(one.path)
-            if path.is_absolute() or ".." in path.parts or str(path) != one.path:
-                raise FormatError(f"bundle: {one.path!r} leads out of the root")
+            leads_out = path.is_absolute() or ".." in path.parts or not path.parts
+            if leads_out or "\0" in one.path or str(path) != one.path:
+                raise FormatError(f"bundle: {one.path!r} is no path below the root")
         for number, carried in enumerate(self.plans):
             if carried.plan in [other.plan for other in self.plans[:number]]:
                 raise FormatError(f"bundle: two plans are called {carried.plan!r}")

@@ -20,13 +20,14 @@ def main() -> None:
     here = Path(__file__).resolve().parent
     archive = here / "harness.pyz"
     try:
-        manifest = json.loads((here / "manifest.json").read_bytes())
+        want = json.loads((here / "manifest.json").read_bytes())["files"]["harness.pyz"]
         got = "sha256:" + hashlib.sha256(archive.read_bytes()).hexdigest()
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}", _INCOMPLETE)
-    except ValueError as error:
+    except (TypeError, KeyError):
+        _fail("manifest.json: it names no harness.pyz", _DAMAGED)
+    except (ValueError, RecursionError) as error:
         _fail(f"manifest.json: {error}", _DAMAGED)
-    want = manifest["files"]["harness.pyz"]
     if got != want:
         _fail(f"harness.pyz: got {got}, want {want}", _DAMAGED)
     sys.argv = [str(archive), "install", *sys.argv[1:]]

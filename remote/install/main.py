@@ -15,14 +15,21 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from records import bundle
+from records import bundle, canonical, durable
 from records.bundle import Manifest, read_manifest
 from records.bundle_stream import require_files, require_parts
 from records.cache_listing import CARRIED, CacheListing, read_listing
 from records.cpu_list import parse_cpus
+from records.decode import from_object
 from records.digest import Digest
-from records.errors import BundleDamagedError, DiskFullError, HostUnfitError
+from records.errors import (
+    BundleDamagedError,
+    BundleIncompleteError,
+    DiskFullError,
+    HostUnfitError,
+)
 from records.job import Job
+from records.plan import require_blocks
 from remote.binding import binding_of, site_directories
 from remote.install import carried_cache
 from remote.install.interpreter import Interpreter, ask, require_fit
@@ -32,6 +39,7 @@ from remote.install.unpack import unpack
 from remote.install.wheels import install
 
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
+_LONGEST_LEASE_S = 366 * 86400
 
 
 def parser() -> argparse.ArgumentParser:
@@ -54,17 +62,33 @@ def parser() -> argparse.ArgumentParser:
                    "bundle of several plans [the first]")  # fmt: skip
     p.add_argument("--blocks", default="", help="only these blocks of the plan, such as 1,3 [all]")
     p.add_argument("--bundle", default="", metavar="DIGEST", help="refuse any other bundle")
-    p.add_argument("--ends-in", type=int, default=0, metavar="SECONDS", help="the host goes back "
-                   "so long from now: begin no block that will not end before [never]")  # fmt: skip
+    p.add_argument("--ends-in", type=_lease_s, default=0, metavar="SECONDS", help="the host "
+                   "goes back so long from now: begin no block that will not end before [never]",
+                   )  # fmt: skip
     p.add_argument("--new-run", action="store_true", help="a new run even if one was begun")
     p.add_argument("--json", action="store_true", help="print the result as JSON")
     return p
 
 
 def main(argv: Sequence[str]) -> int:
-    """Install; prints the command that starts the run, and nothing else, on stdout."""
+    """Install; prints the command that starts the run, and nothing else, on stdout.
+
+    HostUnfitError where a place on the host is not what it must be.
+    """
     began_unix_s = int(time.time())
     args = parser().parse_args(argv)
+    try:
+        return _install(args, began_unix_s)
+    except OSError as error:
+        if error.errno in durable.NO_SPACE or error.filename is None:
+            raise
+        raise HostUnfitError(
+            f"cannot install below {args.root}: {error.filename}: {error.strerror}",
+            "name another --root, or make this one usable",
+        ) from error
+
+
+def _install(args: argparse.Namespace, began_unix_s: int) -> int:
     steps = _Steps()
     client_cpus, engine_cpus = parse_cpus(args.client_cpus), parse_cpus(args.engine_cpus)
     blocks = parse_cpus(args.blocks)
@@ -81,6 +105,8 @@ def main(argv: Sequence[str]) -> int:
         f"{manifest.size_bytes / 1e6:.0f} MB"
     )
     require_files(args.directory, manifest)
+    template = args.directory / chosen.job
+    _require_blocks_of(template, blocks)
     require_parts(args.directory, manifest)
     steps.done("every part verified")
     here = ask(args.python)
@@ -102,7 +128,6 @@ def main(argv: Sequence[str]) -> int:
     ends_unix_s = began_unix_s + args.ends_in if args.ends_in else 0
     places = Here(root, args.python, tuple(sites), client_cpus, engine_cpus, blocks, ends_unix_s)
     begun = (root / chosen.job).exists()
-    template = args.directory / chosen.job
     job, fresh = settle(template, places, cache, new=args.new_run, say=steps.say)
     steps.done("job written")
     if begun and fresh and not args.new_run:
@@ -159,6 +184,24 @@ class _Steps:
         now_ns = time.monotonic_ns()
         self.say(f"{line} ({(now_ns - self._since_ns) / 1e9:.1f} s)")
         self._since_ns = now_ns
+
+
+def _lease_s(text: str) -> int:
+    """The seconds of --ends-in."""
+    if not text.isdecimal() or len(text) > 12 or int(text) > _LONGEST_LEASE_S:
+        raise argparse.ArgumentTypeError(f"must be 0 to {_LONGEST_LEASE_S} seconds")
+    return int(text)
+
+
+def _require_blocks_of(template: Path, blocks: tuple[int, ...]) -> None:
+    """FormatError for blocks that the job's plan does not have, before anything is done for it."""
+    try:
+        job = from_object(Job, canonical.decode(template.read_bytes()))
+    except OSError as error:
+        raise BundleIncompleteError(
+            f"{template.name}: {error.strerror}", f"carry {template.name} there"
+        ) from error
+    require_blocks(job.plan, blocks)
 
 
 def _require_relied_on(here: Interpreter, manifest: Manifest, steps: _Steps) -> None:

@@ -93,6 +93,13 @@ def parts(tmp_path: Path) -> Path:
     return tmp_path / "parts"
 
 
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/a", "part\0"])
+def test_a_part_has_the_name_of_a_file(parts: Path, name: str) -> None:
+    manifest = read_manifest(parts)
+    with pytest.raises(FormatError, match="is not the name of a file"):
+        replace(manifest, parts=(replace(manifest.parts[0], name=name), *manifest.parts[1:]))
+
+
 def test_missing_parts_are_all_named(parts: Path) -> None:
     (parts / "part-001").unlink()
     (parts / "part-003").unlink()
@@ -155,10 +162,12 @@ def test_parts_that_are_no_tar_stream_are_told_as_such(tmp_path: Path) -> None:
         verify_contents(tmp_path, manifest)
 
 
-@pytest.mark.parametrize("path", ["../up", "/etc/passwd", "a/../../b", "a//b", "./a"])
+@pytest.mark.parametrize(
+    "path", ["../up", "/etc/passwd", "a/../../b", "a//b", "./a", "", ".", "..", "a/\0"]
+)
 def test_no_file_leads_out_of_the_root(parts: Path, path: str) -> None:
     manifest = read_manifest(parts)
-    with pytest.raises(FormatError, match="out of the root"):
+    with pytest.raises(FormatError, match="is no path below the root"):
         replace(manifest, content=(Content(path, 1, Digest.of(b"")),))
     with pytest.raises(FormatError, match="not the name of a file"):
         replace(manifest, parts=(Part("../p", 1, Digest.of(b"")),))

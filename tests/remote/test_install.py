@@ -27,7 +27,9 @@ from records.errors import (
     BindingError,
     BundleDamagedError,
     BundleIncompleteError,
+    FormatError,
     HostUnfitError,
+    PlanError,
     ProvisionError,
 )
 from records.job import EngineOnHost, Job
@@ -175,6 +177,51 @@ def test_a_changed_harness_never_runs(tmp_path: Path, carry: Path, python: str) 
     done = start_install(carry, tmp_path / "root", python=python)
     assert done.returncode == BundleIncompleteError.exit_code
     assert "manifest.json" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{}", '{"files": []}', '{"files": {}}', "null", "[" * 99999]
+)
+def test_what_is_no_manifest_is_told_without_a_traceback(
+    tmp_path: Path, carry: Path, python: str, text: str
+) -> None:
+    (carry / bundle.MANIFEST).write_text(text)
+    done = start_install(carry, tmp_path / "root", python=python)
+    assert done.returncode == BundleDamagedError.exit_code
+    assert done.stderr.startswith("error: manifest.json: ")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("below", ["", "deep"])
+def test_a_root_that_is_a_file_is_refused(
+    tmp_path: Path, carry: Path, python: str, below: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    done = start_install(carry, tmp_path / "file" / below, python=python)
+    assert done.returncode == HostUnfitError.exit_code
+    assert "Not a directory" in done.stderr
+    assert "try: name another --root" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "code", "told"),
+    [
+        (("--blocks", "99"), FormatError.exit_code, "blocks 99 of plan"),
+        (("--blocks", "0"), FormatError.exit_code, "blocks 0 of plan"),
+        (("--blocks", "x"), PlanError.exit_code, "not a list of numbers"),
+        (("--ends-in", "-5"), 2, "--ends-in: must be 0 to "),
+        (("--ends-in", "1" * 20), 2, "--ends-in: must be 0 to "),
+        (("--ends-in", "soon"), 2, "--ends-in: must be 0 to "),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused_before_anything_is_installed(
+    tmp_path: Path, carry: Path, python: str, option: tuple[str, str], code: int, told: str
+) -> None:
+    done = start_install(carry, tmp_path / "root", *option, python=python)
+    assert done.returncode == code, done.stderr
+    assert told in done.stderr
+    assert not (tmp_path / "root").exists()
 
 
 def test_another_bundle_than_the_named_one_is_refused(
