@@ -326,7 +326,7 @@ class QueueFleet:
     def _cause(self, live: _Live, status: int, ended_as: str) -> KitError:
         run_id, state = live.job.run_id, live.watch.state
         resumes = f"kit reproduce --run {run_id} {spoken(self._host.name)}"
-        progress = f"{state.done} of {state.total} boots done" if state.plan else "no boot begun"
+        progress = state.progress
         what = f"run {run_id}, {progress}"
         if status == InterruptedRunError.exit_code:
             by = f" ({ended_as})" if ended_as else ""

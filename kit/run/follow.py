@@ -97,7 +97,7 @@ def conclude(home: Home, started: Started, state: RunState, status: int) -> Endi
     run_id = started.job.run_id
     if RunDirectory(home.run(run_id)).is_sealed:
         return Ending(run_id, state.done - state.failed, state.failed)
-    progress = f"{state.done} of {state.total} boots done" if state.plan else "no boot begun"
+    progress = state.progress
     if status == InterruptedRunError.exit_code:
         raise InterruptedRunError(f"run {run_id} was interrupted, {progress}", started.resumes)
     if status < 0:
@@ -136,7 +136,7 @@ def describe(state: RunState, now_ns: int) -> str:
     left = state.left_s(now_ns)
     # The estimate ran out before the run did: how long it still takes is not known.
     eta = f", about {duration(left)} left" if left else ""
-    return f"  … {where}: {state.done} of {state.total} boots done{elapsed}{eta}"
+    return f"  … {where}: {state.progress}{elapsed}{eta}"
 
 
 def duration(seconds: int) -> str:

@@ -146,14 +146,13 @@ def begin(
     if old is not None:
         require_intact(RunDirectory(here.run(old.run_id)).events)
         watch = Watch.begin(home, host, old.run_id)
-        done = f"{watch.state.done} of {watch.state.total} boots done"
         if running is not None:
-            say(f"run {old.run_id} is under way, {done}: attaching")
+            say(f"run {old.run_id} is under way, {watch.state.progress}: attaching")
             log = here.log(old.run_id)
             offset = log.stat().st_size if log.exists() else 0
             return Started(old, running, offset, resume_command(host, old.run_id)), watch
         _require_same_runtime(old, docker)
-        say(f"resuming unfinished run {old.run_id}, {done}")
+        say(f"resuming unfinished run {old.run_id}, {watch.state.progress}")
     stopwatch.lap("look for a run under way")
     job, harness = prepare(
         home, host, plan, old.run_id if old else "", say, blocks, docker, stopwatch.lap

@@ -109,6 +109,11 @@ class RunState:
         """How many planned boots failed."""
         return sum(outcome == "failed" for outcome in self.outcomes.values())
 
+    @property
+    def progress(self) -> str:
+        """How far it is, in words: before the first event nobody knows of how many boots."""
+        return f"{self.done} of {self.total} boots done" if self.plan else "no boot begun"
+
     def left_s(self, now_ns: int) -> int | None:
         """Seconds still to go: by the boots so far, before the first by the plan's estimates."""
         if self.plan is None or self.ended:

@@ -145,3 +145,7 @@ def test_an_unknown_end_shows_the_last_lines() -> None:
     assert "ValueError: x" in error.message
     assert error.remedy == "read x.log"
     assert isinstance(harness_error(0, "", "run x", "x.log"), InterruptedRunError)
+
+
+def test_before_the_first_event_nothing_is_said_of_how_many_boots() -> None:
+    assert describe(RunState(), 0) == "  … starting: no boot begun"
