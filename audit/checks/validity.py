@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from analysis.acceptance import most_drafted
 from analysis.facts import integer, part, parts
 from audit.finding import Check, Code, Finding
+from audit.gpu_facts import COLUMNS, cards, faults, unwatched
 from audit.journal_scan import Event, JournalScan
 from audit.repository import RepositoryView
 from records.plan import Bounds, Plan
-from records.schema import Calibrated, WindowEnded
+from records.schema import Calibrated, HostObserved, WindowEnded
 
 NOT_VOIDED = Code(
     "VOID01",
@@ -23,10 +25,11 @@ NOT_VOIDED = Code(
 )
 CONTRADICTED = Code(
     "VOID02",
-    "warning",
+    "error",
     "a window is void for a reason that its figures do not show",
-    "A window may not be voided because of its result. The rules that depend on recorded figures "
-    "alone can be decided again, and this one comes out otherwise.",
+    "A window may not be voided because of its result. Every rule of remote/validity.py depends on "
+    "recorded figures alone and is decided again here: this one comes out otherwise, or there is "
+    "no such rule.",
     "look at the harness that wrote the run: its digest is in run.started",
 )
 
@@ -47,12 +50,23 @@ UNWATCHED = Code(
     "VOID04",
     "warning",
     "a window on a GPU that nothing watched",
-    "The plan asks for a GPU, and the window holds no sample of one: whether its clocks were "
-    "throttled cannot be told. nvidia-smi did not answer, or its samples were left out.",
+    "The plan asks for a GPU, and the window holds no sample of one, none of a GPU that the host "
+    "has, or none that told its clock reasons: whether its clocks were throttled cannot be told. "
+    "nvidia-smi did not answer, or its samples were left out.",
     "make nvidia-smi work where the harness runs (kit doctor), then measure again",
 )
 
-# Rules of remote/validity.py that need nothing but what the journal holds.
+GPU_FACTS = Code(
+    "VOID05",
+    "error",
+    "a window says of its GPUs what no harness writes",
+    "A trace has four columns of as many samples, one or more, and a list of clock reasons by the "
+    "names of records/clock_reasons.py; counts are whole numbers. What is of another shape shows "
+    "no throttling and no error, whatever the GPU did.",
+    "restore the journal from git or from the host",
+)
+
+# Every rule of remote/validity.py: none needs more than what the journal holds.
 _DECIDABLE = (
     "client-lag",
     "client-cpu",
@@ -70,14 +84,14 @@ _DECIDABLE = (
     "gpu-foreign",
 )
 
+# Of one window's GPUs: a spoilt line cannot fill the memory.
+_MOST_FAULTS = 20
+
 # What a window of another client than the kit's is there to show (remote/validity.py).
 _OF_THE_CLIENT = frozenset({"client-lag", "client-cpu", "client-clock", "merged", "calibration"})
 
 # The reason that a plan may declare, within a bound (remote/validity.py).
 _POWER_CAP = "software power cap"
-
-# The columns of a trace (remote/gpu_watch.py): an entry a sample in each.
-_COLUMNS = ("sm_clock_mhz", "memory_clock_mhz", "power_mw", "temperature_c")
 
 # nvml.h, nvmlClocksEventReason*: those that lower the clock below what the load asks for.
 _THROTTLES = frozenset(
@@ -98,10 +112,13 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
             continue
         shown = repository.show(run.directory.events)
         calibrated: dict[int, int] = {}
+        uuids: list[str] = []
         for event in scan.events:
             value = event.value
             if isinstance(value, Calibrated):
                 calibrated[value.concurrency] = value.bound_ns
+            elif isinstance(value, HostObserved):
+                uuids = cards(value.facts)
             elif isinstance(value, WindowEnded):
                 plan = scan.started.plan
                 beyond = _beyond(plan, scan, value, calibrated)
@@ -112,15 +129,28 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
                     yield NOT_VOIDED.at(shown, event.line, message, beyond[rule], f"void: {rule}")
                 yield from _acceptance(shown, event, scan)
                 if plan.requirements.compute_capability > 0 and not scan.started.synthetic:
-                    yield from _unwatched(shown, event, place)
-                for rule in sorted((said & set(_DECIDABLE)) - beyond.keys()):
-                    message = f"{place}: {CONTRADICTED.title}"
-                    yield CONTRADICTED.at(shown, event.line, message, f"void: {rule}", "not void")
+                    yield from _unwatched(shown, event, place, uuids)
+                for got, want in islice(faults(value.facts), _MOST_FAULTS):
+                    yield GPU_FACTS.at(shown, event.line, f"{place}: {GPU_FACTS.title}", got, want)
+                yield from _contradicted(shown, event, scan, place, said - beyond.keys())
 
 
-def _unwatched(shown: str, event: Event, place: str) -> Iterator[Finding]:
-    if not parts(part(event.value.facts, "gpu"), "traces") and not event.value.void:
-        yield UNWATCHED.at(shown, event.line, f"{place}: {UNWATCHED.title}", "no trace", "samples")
+def _contradicted(
+    shown: str, event: Event, scan: JournalScan, place: str, rules: set[str]
+) -> Iterator[Finding]:
+    """Reasons that the figures do not show."""
+    if scan.started and scan.started.synthetic and event.value.counters.prefix_cache_hits > 0:
+        rules = rules - {"prefix-cache"}  # there the harness may tell it (_declares_prefix_cache)
+    for rule in sorted(rules):
+        message = f"{place}: {CONTRADICTED.title}"
+        want = "not void" if rule in _DECIDABLE else "a rule of remote/validity.py"
+        yield CONTRADICTED.at(shown, event.line, message, f"void: {rule:.80}", want)
+
+
+def _unwatched(shown: str, event: Event, place: str, uuids: list[str]) -> Iterator[Finding]:
+    left_out = unwatched(event.value.facts, uuids)
+    if left_out and not event.value.void:
+        yield UNWATCHED.at(shown, event.line, f"{place}: {UNWATCHED.title}", left_out, "samples")
 
 
 def _acceptance(shown: str, event: Event, scan: JournalScan) -> Iterator[Finding]:
@@ -193,7 +223,7 @@ def _drop_ppm(trace: dict[str, Any]) -> int:
 
     So too where the columns are not of one length: samples were taken out of them.
     """
-    columns = [trace.get(name) for name in _COLUMNS]
+    columns = [trace.get(name) for name in COLUMNS]
     lengths = {len(column) if isinstance(column, list) else -1 for column in columns}
     clocks = columns[0] if len(lengths) == 1 and isinstance(columns[0], list) else []
     if not clocks or not all(type(clock) is int for clock in clocks):
@@ -242,7 +272,7 @@ def _client(bounds: Bounds, window: WindowEnded) -> Iterator[tuple[str, str]]:
 CHECK = Check(
     "validity",
     "A window beyond a bound of its plan is void, decided again from what was recorded.",
-    (NOT_VOIDED, CONTRADICTED, ACCEPTANCE, UNWATCHED),
+    (NOT_VOIDED, CONTRADICTED, ACCEPTANCE, UNWATCHED, GPU_FACTS),
     check,
     scope="meaning",
     kind="conduct",

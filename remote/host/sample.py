@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
+from records.clock_reasons import BITS, UNKNOWN, UNREPORTED
 from records.errors import FormatError, HostUnfitError
 from remote.engine.guarded import Guarded
 from remote.host import proc
@@ -36,20 +37,8 @@ _STAMP = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}")
 _ABSENT = ("[N/A]", "N/A", "[Not Supported]", "[Unknown Error]", "[GPU requires reset]")
 _STOP_S = 5
 
-# nvml.h, nvmlClocksEventReason*: bits of clocks_event_reasons.active
-_REASONS = (
-    (0x0000000000000001, "idle"),
-    (0x0000000000000002, "applications clocks setting"),
-    (0x0000000000000004, "software power cap"),
-    (0x0000000000000008, "hardware slowdown"),
-    (0x0000000000000010, "sync boost"),
-    (0x0000000000000020, "software thermal slowdown"),
-    (0x0000000000000040, "hardware thermal slowdown"),
-    (0x0000000000000080, "hardware power brake slowdown"),
-    (0x0000000000000100, "display clock setting"),
-)
 # Those that lower the clock below what the load asks for: they void a window.
-THROTTLES = frozenset(name for bit, name in _REASONS if bit & 0xEC)
+THROTTLES = frozenset(name for bit, name in BITS if bit & 0xEC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +207,10 @@ def _whole(value: Decimal | None) -> int | None:
 
 def _reasons(field: str, number: int) -> tuple[str, ...]:
     if field in _ABSENT:
-        return ("unreported",)
+        return (UNREPORTED,)
     if not re.fullmatch(r"0x[0-9a-fA-F]{1,16}", field):
         raise FormatError(f"line {number}: not a mask of clock event reasons: {field!r}")
     mask = int(field, 16)
-    known = [name for bit, name in _REASONS if mask & bit]
-    rest = mask & ~sum(bit for bit, _ in _REASONS)
-    return (*known, *([f"unknown {rest:#x}"] if rest else []))
+    known = [name for bit, name in BITS if mask & bit]
+    rest = mask & ~sum(bit for bit, _ in BITS)
+    return (*known, *([f"{UNKNOWN}{rest:#x}"] if rest else []))

@@ -13,6 +13,7 @@ from sealed_run import Shape
 from audit.checks import validity
 from audit.runner import audit
 from records import schema
+from remote.validity import RULES
 
 FAR = 10**9
 
@@ -98,4 +99,26 @@ def test_a_window_without_a_calibration_is_not_kept(project: Any) -> None:
 
 
 def test_every_rule_is_broken_here() -> None:
-    assert {*BEYOND, "short-responses", "calibration"} == set(validity._DECIDABLE)
+    assert {*BEYOND, "short-responses", "calibration"} == set(validity._DECIDABLE) == set(RULES)
+
+
+@pytest.mark.parametrize(
+    "reason", ["mood: too slow", "", "\u202ejit: one", "Jit: one", "jit : one"]
+)
+def test_no_window_is_void_by_another_rule(project: Any, reason: str) -> None:
+    (found,) = with_first_window(project, lambda event: replace(event, void=(reason,)))
+    assert (found.code, found.severity) == ("VOID02", "error")
+    assert found.want == "a rule of remote/validity.py"
+
+
+@pytest.mark.parametrize(("hits", "told"), [(1, 0), (0, 1)])
+def test_a_synthetic_run_may_be_void_for_its_cache(project: Any, hits: int, told: int) -> None:
+    def edit(event: Any) -> Any:
+        if isinstance(event, schema.WindowEnded):
+            event = counters(prefix_cache_hits=hits)(event)
+            return replace(event, void=("prefix-cache: so it seemed",))
+        return event
+
+    project.add_run("run-3", Shape(synthetic=True, edit=edit))
+    found = audit(project.root, project.data).findings
+    assert bool([f for f in found if f.code == "VOID02"]) == bool(told)

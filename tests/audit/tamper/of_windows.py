@@ -160,6 +160,10 @@ def _gpu_said(**facts: Any) -> Callable[[Any], Any]:
     return lambda value: {**value, "gpu": facts}
 
 
+def _thread_said(**times: int) -> Callable[[Any], Any]:
+    return lambda value: {**value, "busiest_thread": times}
+
+
 ALL = (
     Corruption(
         "usage that disagrees with the tokens", "REQ01", covered_up(_set("completion_tokens", 15))
@@ -180,6 +184,21 @@ ALL = (
         "a window that began before it was started",
         "REQ04",
         covered_up(_window("start_ns", to=lambda v: v - 10**10)),
+    ),
+    Corruption(
+        "a host watched for longer than its window's events are apart",
+        "REQ04",
+        covered_up(_window("facts", to=lambda v: {**v, "host": {"duration_ns": 10**15}})),
+    ),
+    Corruption(
+        "a thread that ran for longer than its window",
+        "REQ04",
+        covered_up(_window("facts", to=_thread_said(on_cpu_ns=10**15, waiting_ns=0, timeslices=1))),
+    ),
+    Corruption(
+        "a thread that waited for less than no time",
+        "REQ04",
+        covered_up(_window("facts", to=_thread_said(on_cpu_ns=9, waiting_ns=-5, timeslices=1))),
     ),
     Corruption(
         "the client's lag made to look better",
@@ -271,6 +290,27 @@ ALL = (
         "a window voided for its result",
         "VOID02",
         covered_up(_window("void", to=["host-steal: too slow"])),
+    ),
+    Corruption(
+        "a window voided by a rule that there is not",
+        "VOID02",
+        covered_up(_window("void", to=["mood: too slow"])),
+    ),
+    Corruption("a window voided for no reason", "VOID02", covered_up(_window("void", to=[""]))),
+    Corruption(
+        "a GPU's trace emptied",
+        "VOID05",
+        covered_up(_window("facts", to=_gpu_said(traces=[{}]))),
+    ),
+    Corruption(
+        "GPU throttling that is no list",
+        "VOID05",
+        covered_up(_window("facts", to=_gpu_said(traces=[{"reasons": "hardware slowdown"}]))),
+    ),
+    Corruption(
+        "memory errors of the GPU as words",
+        "VOID05",
+        covered_up(_window("facts", to=_gpu_said(new_ecc_errors="3"))),
     ),
     Corruption(
         "host steal over its bound, window kept",
