@@ -53,7 +53,7 @@ def concealed(document: Document, sources: frozenset[str]) -> Iterator[tuple[int
     """(line, what) of each such place; `sources`: the names of all documents that are scanned."""
     printed = document.lines
     for number, (raw, line) in enumerate(zip(document.text.split("\n"), printed, strict=True), 1):
-        yield from ((number, what) for what in _characters(raw))
+        yield from ((number, what) for what in unseen(raw))
         if document.kind == "tex":
             yield from ((number, what) for what in _in_tex(raw, line, sources))
         elif document.scanned:
@@ -62,7 +62,8 @@ def concealed(document: Document, sources: frozenset[str]) -> Iterator[tuple[int
             yield from ((number, f"a picture: {m[0]}") for m in _IMAGE.finditer(bare))
 
 
-def _characters(line: str) -> Iterator[str]:
+def unseen(line: str) -> Iterator[str]:
+    """What of a line no reader sees, or sees in another order."""
     for char in line:
         if char == "\ufffd":
             yield "bytes that are not UTF-8"

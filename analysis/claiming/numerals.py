@@ -50,6 +50,7 @@ _UNITS = (
     r"(?:second|step)\b|times (?:as|the|faster|slower|more|less|higher|lower)\b|fold\b|-fold\b|"
     r"[\u00d7x](?![A-Za-z0-9]))"
 )
+_THEN_UNIT = re.compile(rf"(?:[.,][0-9]+)*(?:[ ~\u00a0]*|\\[,;]){_UNITS}")
 _MEASURED = re.compile(
     rf"(?<![A-Za-z0-9_.-])[0-9]+(?:[.,][0-9]+)*(?:[ ~\u00a0]|\\[,;])?(?={_UNITS})"
 )
@@ -57,11 +58,16 @@ _ONES = (
     "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|"
     "sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
 )
+_MORE = "faster|slower|more|less|fewer|higher|lower|longer|shorter|better|worse|larger|smaller"
+_PARTS = "half|thirds?|quarters?|fifths?|sixths?|sevenths?|eighths?|ninths?|tenths?|hundredths?"
 _IN_WORDS = re.compile(
     rf"\b(?:(?:{_ONES}|hundred|thousand|half|point|and)[ -])*(?:{_ONES}|hundred|half)"
     rf"(?:[ \n~-](?={_UNITS}|seconds\b))"
     r"|\b(?:twice|thrice|double[ds]?|doubling|triple[ds]?|quadrupled?|halve[ds]?|halving)\b"
-    r"|\b(?:hundreds?|thousands?|millions?|billions?|dozens?)\b",
+    r"|\b(?:hundreds?|thousands?|millions?|billions?|dozens?)\b"
+    rf"|\b(?:(?:{_ONES}|hundred|thousand|several|many)-?)+fold\b"
+    r"|\borders?[ \n~]of[ \n~]magnitudes?\b"
+    rf"|\b(?:{_PARTS})(?=(?:[ \n~]as)?[ \n~](?:{_MORE}|as)\b)",
     re.IGNORECASE,
 )
 
@@ -90,8 +96,10 @@ class Allowed:
 def numerals(document: Document) -> Iterator[Numeral]:
     """Every numeral of a document that is not part of a citation, a name, a key or a length."""
     left = [_left(document, line) for line in document.lines]
-    for number, (printed, line) in enumerate(zip(document.lines, left, strict=True), 1):
-        for start, text in _in_digits(line):
+    following = [*left[1:], ""]
+    each = zip(document.lines, left, following, strict=True)
+    for number, (printed, line, after) in enumerate(each, 1):
+        for start, text in _in_digits(line, after):
             yield Numeral(document.name, number, text, start, printed)
     yield from _in_words(document, left)
 
@@ -115,8 +123,10 @@ def _left(document: Document, printed: str) -> str:
     return _TARGET.sub(_blank, line)
 
 
-def _in_digits(line: str) -> Iterator[tuple[int, str]]:
-    names = [match.span() for match in _NAME.finditer(line)]
+def _in_digits(line: str, after: str) -> Iterator[tuple[int, str]]:
+    # What a unit follows is a number, whatever letters it begins with: H2000 tok/s.
+    whole = f"{line} {after}"
+    names = [m.span() for m in _NAME.finditer(whole) if not _THEN_UNIT.match(whole, m.end())]
     for match in _WORD.finditer(line):
         # What goes on beyond a name is none: c13.92.
         name_end = next((end for start, end in names if start <= match.start() < end), None)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Set
 
 from analysis.claiming.evidence import EVIDENCE, Study, load_evidence, parse_evidence
 from analysis.published import PUBLISHED, Published, load_published, parse_published
@@ -19,7 +20,8 @@ DROPPED = Code(
     "error",
     "a run that a study named is named no longer",
     "git holds a paper/evidence.toml in which the study rests on this run, or says why it does "
-    "not. A run may be left out of a study for a reason that anybody can read; not in silence.",
+    "not. A run may be left out of a study for a reason in words that anybody can read; not in "
+    "silence, nor by moving it to another study.",
     "name it under [study.<id>.left_out] of paper/evidence.toml, with the reason",
 )
 UNNAMED = Code(
@@ -34,10 +36,15 @@ MOVED = Code(
     "SELECT03",
     "error",
     "a published figure, its test or its margin was changed after a run that it judges",
-    "Figure, subject, test and margin are fixed before the data. git holds a commit in which RUNS "
-    "lists a run of a plan that decides this claim, and paper/published.toml is not what it was.",
+    "Figure, subject, test, margin and what measures it in a plan that was run are fixed before "
+    "the data. git holds a commit in which RUNS lists a run of a plan that decides this claim, and "
+    "paper/published.toml is not what it was.",
     "restore the entry from git; another rule is another entry, for later runs",
 )
+
+# A reason says something; one word, or a sign, says nothing.
+_WORD = re.compile(r"[^\W\d_]+")
+_LEAST_WORDS = 2
 
 
 def check(repository: RepositoryView) -> Iterator[Finding]:
@@ -48,6 +55,7 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
         studies = load_evidence(repository.root)
     except ClaimError:
         return  # the check of claims says so
+    yield from _unreasoned(studies)
     if git is None:
         return  # the check of the history says that it is not known
     yield from _dropped(repository, git, studies)
@@ -64,18 +72,34 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
 def _dropped(
     repository: RepositoryView, git: Git, studies: Mapping[str, Study]
 ) -> Iterator[Finding]:
-    accounted = {run for study in studies.values() for run in (*study.runs, *study.left_out)}
-    said: set[str] = set()
+    said: set[tuple[str, str]] = set()
     for version in git.versions(repository.root / EVIDENCE):
         try:
             before = parse_evidence(version.decode("utf-8", "replace"))
         except ClaimError:
             continue
         for study in before.values():
-            for run in sorted({*study.runs, *study.left_out} - accounted - said):
-                said.add(run)
+            for run in sorted({*study.runs, *study.left_out} - _accounted(study.id, studies)):
+                if (study.id, run) in said:
+                    continue
+                said.add((study.id, run))
                 message = f"run {run}, study {study.id}: {DROPPED.title}"
                 yield DROPPED.at(EVIDENCE.as_posix(), 0, message)
+
+
+def _accounted(id_: str, studies: Mapping[str, Study]) -> set[str]:
+    """The runs that a study names; of one that is gone those that another leaves out, and why."""
+    if (study := studies.get(id_)) is not None:
+        return {*study.runs, *study.left_out}
+    return {run for study in studies.values() for run in study.left_out}
+
+
+def _unreasoned(studies: Mapping[str, Study]) -> Iterator[Finding]:
+    for study in studies.values():
+        for run, why in study.left_out.items():
+            if len(_WORD.findall(why)) < _LEAST_WORDS:
+                message = f"run {run}, study {study.id}: left out without a reason in words"
+                yield DROPPED.at(EVIDENCE.as_posix(), 0, message, repr(why), "a sentence")
 
 
 def _unnamed(
@@ -109,10 +133,12 @@ def _moved(
         except ClaimError:
             continue
         for id_, one in then.items():
-            judged = any(_decides(one, plans[run]) for run in runs)
-            if judged and id_ not in said and _rule(published.get(id_)) != _rule(one):
+            deciding = {plans[run].id for run in runs if _decides(one, plans[run])}
+            now = published.get(id_)
+            if deciding and id_ not in said and _rule(now, deciding) != _rule(one, deciding):
                 said.add(id_)
-                got, want = _shown(published.get(id_)), f"{_shown(one)} (commit {commit[:12]})"
+                got = _shown(now, deciding)
+                want = f"{_shown(one, deciding)} (commit {commit[:12]})"
                 yield MOVED.at(PUBLISHED.as_posix(), 0, f"{id_}: {MOVED.title}", got, want)
 
 
@@ -122,8 +148,8 @@ def _decides(one: Published, plan: Plan) -> bool:
     return measured and str(plan.requirements.compute_capability) == one.of.capability
 
 
-def _rule(one: Published | None) -> object:
-    """All that decides a verdict; texts and places may be mended."""
+def _rule(one: Published | None, plans: Set[str]) -> object:
+    """All that decides a verdict by runs of these plans; texts and places may be mended."""
     if one is None:
         return None
     margin = one.margin.relative if one.margin else None
@@ -137,14 +163,20 @@ def _rule(one: Published | None) -> object:
         margin,
         one.thresholds_ms,
         decided,
+        _measured(one, plans),
     )
 
 
-def _shown(one: Published | None) -> str:
+def _measured(one: Published, plans: Set[str]) -> set[tuple[str, tuple[str, ...], str]]:
+    return {(m.plan, m.arms, m.window) for m in one.measured if m.plan in plans}
+
+
+def _shown(one: Published | None, plans: Set[str]) -> str:
     if one is None:
         return "no such entry"
     margin = f", margin {one.margin.relative}" if one.margin else ""
-    return f"{one.printed}, {one.test}{margin}, {one.of}"
+    places = [f"{p} {'/'.join(arms)} {w}".strip() for p, arms, w in sorted(_measured(one, plans))]
+    return f"{one.printed}, {one.test}{margin}, {one.of}, by {'; '.join(places) or 'no arm'}"
 
 
 def _listed(runs: bytes) -> set[str]:

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from analysis.claiming.documents import GENERATED
+from analysis.claiming.evidence import EVIDENCE, load_evidence
 from analysis.typeset.generated import made_names, strays
 from audit.checks.tables import TABLES
-from audit.concealment import concealed
+from audit.concealment import concealed, unseen
 from audit.finding import Check, Code, Finding
 from audit.paper import paper
 from audit.repository import RepositoryView
+from records.errors import ClaimError
 from records.run_directory import is_regular
 
 PAPER = Path("paper")
@@ -74,6 +76,8 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
     for document in view.documents:
         for line, what in concealed(document, sources):
             yield CONCEALED.at(document.name, line, "", what, "text as it is printed")
+    for line, what in _unseen_in_evidence(repository.root):
+        yield CONCEALED.at(EVIDENCE.as_posix(), line, "", what, "text as it is printed")
     top = repository.root / PAPER
     for path in sorted(top.rglob("*")):
         inside = PurePosixPath(path.relative_to(top).as_posix())
@@ -89,6 +93,21 @@ def check(repository: RepositoryView) -> Iterator[Finding]:
     if not view.evaluation.study_problems:  # else it is not known which figures there are to be
         for path in strays(repository.root, made_names(view.evaluation.studies)):
             yield LEFTOVER.at(repository.show(path), 0)
+
+
+def _unseen_in_evidence(root: Path) -> Iterator[tuple[int, str]]:
+    """In the file as it is, and in the reasons that it spells by escapes."""
+    path = root / EVIDENCE
+    try:
+        studies = load_evidence(root)
+    except ClaimError:
+        return  # the check of claims says so
+    lines = path.read_text("utf-8").splitlines() if studies else []
+    for number, line in enumerate(lines, 1):
+        yield from ((number, what) for what in unseen(line))
+    for study in studies.values():
+        for run, why in study.left_out.items():
+            yield from ((0, f"run {run}: {what}") for what in unseen(why))
 
 
 def _is_read(inside: PurePosixPath, regular: bool) -> bool:

@@ -132,6 +132,15 @@ def _better_run(repository: Repository) -> None:
     first.write_text(re.sub(r"\[[^\]]*\]\(claim", f"[{value.printed}](claim", first.read_text()))
 
 
+def _moved_run(repository: Repository) -> None:
+    """A run that the study named, in a study of its own that nothing cites."""
+    path = repository.root / "paper" / "evidence.toml"
+    seal = RunDirectory(repository.run("run-3")).seal_digest
+    text = path.read_text().replace('"run-3" = "made for other tests"\n', "")
+    aside = f'\n[study.aside]\nplan = "test-plan"\n\n[study.aside.runs]\n"run-3" = "{seal}"\n'
+    path.write_text(text + aside)
+
+
 def _another_run(repository: Repository) -> None:
     """One more run of the study's plan, committed, of which nobody speaks."""
     repository.add_run("run-4", sealed_run.Shape())
@@ -172,9 +181,26 @@ def _wider_margin(repository: Repository) -> None:
     path.write_text(path.read_text().replace(_RULE, _RULE.replace("0.50", "0.95")))
 
 
+def _after_the_run(old: str, new: str) -> Callable[[Repository], None]:
+    """What measures a claim changed once the run that it judges was known."""
+
+    def apply(repository: Repository) -> None:
+        path = repository.root / "paper" / "published.toml"
+        path.write_text(path.read_text() + _RULE)
+        repository.commit("a rule")
+        path.write_text(path.read_text().replace(_RULE, _RULE.replace(old, new)))
+        repository.commit("another rule")
+
+    return apply
+
+
 _WORDS = (
     ("in words", "It was seventeen percent faster.\n"),
     ("in one word", "It was twice as fast.\n"),
+    ("in a word of its own", "It was tenfold.\n"),
+    ("as an order of magnitude", "It was an order of magnitude faster.\n"),
+    ("as a part", "It was a third slower.\n"),
+    ("dressed as a name", "FP42 tok/s was reached.\n"),
     ("after a command's name", "It was \\relax17 percent faster.\n"),
     ("after a letter", "It was x17 faster.\n"),
     ("in a note to a reference", "It was so~\\cite[17 percent]{rfc}.\n"),
@@ -320,8 +346,32 @@ ALL = (
         "SELECT01",
         _text("evidence.toml", lambda t: t.replace('"run-2" = "a boot failed"\n', "")),
     ),
+    Corruption("a run moved to a study that nothing cites", "SELECT01", _moved_run),
+    Corruption(
+        "a reason that is a full stop",
+        "SELECT01",
+        _text("evidence.toml", lambda t: t.replace("made for other tests", ".")),
+    ),
+    Corruption(
+        "a reason read backwards",
+        "TEXT01",
+        _text("evidence.toml", lambda t: t.replace("made for", "made \u202efor")),
+    ),
+    Corruption(
+        "a reason read backwards by an escape",
+        "TEXT01",
+        _text("evidence.toml", lambda t: t.replace("made for", "made \\u202efor")),
+    ),
     Corruption("a run of a study's plan passed over", "SELECT02", _another_run),
     Corruption("a margin widened after the data", "SELECT03", _wider_margin),
+    *(
+        Corruption(f"{what} after the data", "SELECT03", _after_the_run(old, new))
+        for what, old, new in (
+            ("another arm", '["draft"]', '["plain"]'),
+            ("another window", '"c1"', '"c64"'),
+            ("no measurement", _RULE[_RULE.index("[[claim.measured]]") :], ""),
+        )
+    ),
     Corruption(
         "evidence that is no text",
         "CLAIM05",
