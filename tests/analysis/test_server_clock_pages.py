@@ -46,12 +46,13 @@ def test_engines_of_one_server_add_up_and_names_that_only_begin_alike_do_not(val
 @pytest.mark.parametrize(
     "page",
     [
-        gzip.compress(b"\xff\xfe"),
+        gzip.compress(b"\xff\xfe", mtime=0),
         b"no gzip",
-        gzip.compress(b"vllm:time_to_first_token_seconds_sum{a=\n"),
-        gzip.compress(b"vllm:time_to_first_token_seconds_sum x\n"),
-        gzip.compress(b"0" * ((1 << 26) + 1)),
+        gzip.compress(b"vllm:time_to_first_token_seconds_sum{a=\n", mtime=0),
+        gzip.compress(b"vllm:time_to_first_token_seconds_sum x\n", mtime=0),
+        gzip.compress(b"0" * ((1 << 26) + 1), mtime=0),
     ],
+    ids=["no text", "no gzip", "no end of labels", "no number", "too long"],
 )
 def test_what_is_no_page_is_told_by_name(tmp_path, page):
     (tmp_path / "p.prom.gz").write_bytes(page)
