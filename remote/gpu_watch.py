@@ -13,10 +13,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from records.clock_reasons import POWER_CAP
 from remote.engine.process import EngineProcess
 from remote.host import gpu, sample, smi
 from remote.host.sample import GpuSample
-from remote.validity import POWER_CAP, GpuSummary
+from remote.validity import GpuSummary
 
 _KERNEL_LOG = Path("/dev/kmsg")
 _XID = b"NVRM: Xid"

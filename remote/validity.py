@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from records.clock_reasons import POWER_CAP
 from records.measurement import ClientReport
 from records.plan import Bounds
 from records.schema import Counters
@@ -29,11 +30,6 @@ RULES = (
     "gpu-error",
     "gpu-foreign",
 )
-
-
-# What nvml.h calls nvmlClocksEventReasonSwPowerCap: a card at its own power limit. A large model
-# brings it there by itself, which a plan may declare; other reasons are faults of the host.
-POWER_CAP = "software power cap"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from audit.finding import Check, Code, Finding
 from audit.gpu_facts import COLUMNS, cards, faults, unwatched
 from audit.journal_scan import Event, JournalScan
 from audit.repository import RepositoryView
+from records.clock_reasons import POWER_CAP
 from records.plan import Bounds, Plan
 from records.schema import Calibrated, HostObserved, WindowEnded
 
@@ -90,13 +91,10 @@ _MOST_FAULTS = 20
 # What a window of another client than the kit's is there to show (remote/validity.py).
 _OF_THE_CLIENT = frozenset({"client-lag", "client-cpu", "client-clock", "merged", "calibration"})
 
-# The reason that a plan may declare, within a bound (remote/validity.py).
-_POWER_CAP = "software power cap"
-
 # nvml.h, nvmlClocksEventReason*: those that lower the clock below what the load asks for.
 _THROTTLES = frozenset(
     {
-        _POWER_CAP,
+        POWER_CAP,
         "hardware slowdown",
         "software thermal slowdown",
         "hardware thermal slowdown",
@@ -236,8 +234,8 @@ def _gpu(bounds: Bounds, window: WindowEnded) -> Iterator[tuple[str, str]]:
     traces = parts(part(window.facts, "gpu"), "traces")
     throttled = sorted(set().union(*map(_reasons, traces)) & _THROTTLES)
     # A card at no limit of its own decides nothing: an idle one may do with its clock as it likes.
-    drops = [_drop_ppm(trace) for trace in traces if _POWER_CAP in _reasons(trace)]
-    declared = throttled == [_POWER_CAP] and bounds.power_cap_ppm > 0
+    drops = [_drop_ppm(trace) for trace in traces if POWER_CAP in _reasons(trace)]
+    declared = throttled == [POWER_CAP] and bounds.power_cap_ppm > 0
     if throttled and not (declared and max(drops) <= bounds.power_cap_ppm):
         yield "gpu-throttle", ", ".join(throttled)
     ecc, xid = (_counted(window, name) for name in ("new_ecc_errors", "new_xid_errors"))

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from records.clock_reasons import POWER_CAP
 from records.measurement import ClientReport
 from records.plan import Bounds
 from records.schema import Counters
 from remote.gpu_watch import GpuTrace, clock_drop_ppm
-from remote.validity import POWER_CAP, RULES, GpuSummary, WindowEvidence, void_reasons
+from remote.validity import RULES, GpuSummary, WindowEvidence, void_reasons
 
 BOUNDS = Bounds(
     calibrated_p99_ns=100_000,
